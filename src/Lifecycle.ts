@@ -1,0 +1,95 @@
+/**
+ * What happens to a server, told as it happens: started, each request and response, bad input, and why it stopped.
+ *
+ * Events are plain tagged values given to one {@link Observer}. They hold ids, methods and sizes, never params or
+ * results, so that they can be logged as they are.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type { Id } from "./Schema.ts"
+import type { InvalidReason } from "./Schema.ts"
+import type * as Transport from "./Transport.ts"
+
+/**
+ * Why a server ended.
+ *
+ * - `InputEnded`: the host closed our input.
+ * - `OutputClosed`: the host does not read our output any more.
+ * - `IdleTimeout`: nothing was asked for the idle time.
+ * - `StartupTimeout`: no first message came in time.
+ * - `ParentExited`: a process we depend on is gone; `pid` says which, `why` how that was seen.
+ * - `Requested`: somebody asked: a handler, or a signal; `exitCode` is the exit code asked for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type StopReason =
+  | { readonly _tag: "InputEnded" }
+  | { readonly _tag: "OutputClosed"; readonly code?: string }
+  | { readonly _tag: "IdleTimeout" }
+  | { readonly _tag: "StartupTimeout" }
+  | { readonly _tag: "ParentExited"; readonly pid: number; readonly why: string }
+  | { readonly _tag: "Requested"; readonly exitCode: number }
+
+/**
+ * One thing that happened.
+ *
+ * **Details**
+ *
+ * `Started`: working directory and idle timeout in milliseconds (0: none). `ParentPoll` is told only on demand.
+ * `ParentWatchDisabled` says why the parent is not watched. `CutOff` counts the requests that were still running when
+ * the time to drain was over.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Event =
+  | { readonly _tag: "Started"; readonly cwd: string; readonly idleTimeout: number }
+  | { readonly _tag: "Request"; readonly id: Id; readonly method: string }
+  | { readonly _tag: "Response"; readonly id: Id; readonly method: string; readonly isError: boolean }
+  | { readonly _tag: "BadInput"; readonly reason: BadInputReason; readonly message: string }
+  | { readonly _tag: "ParentPoll"; readonly pids: ReadonlyArray<number> }
+  | { readonly _tag: "ParentWatchDisabled"; readonly why: string }
+  | { readonly _tag: "ParentExit"; readonly pid: number; readonly why: string }
+  | { readonly _tag: "IdleTimeout"; readonly idleTimeout: number }
+  | { readonly _tag: "OutputError"; readonly reason: Transport.CloseReason["_tag"]; readonly message: string }
+  | { readonly _tag: "CutOff"; readonly requests: number }
+  | { readonly _tag: "Stopped"; readonly reason: StopReason }
+
+/**
+ * What is wrong with a piece of input: a rule of the framing or of JSON-RPC.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type BadInputReason =
+  | InvalidReason
+  | "TooLarge"
+  | "InvalidUtf8"
+  | "InvalidHeader"
+  | "HeaderTooLarge"
+  | "UnexpectedHeader"
+  | "Incomplete"
+
+/**
+ * Takes each event, synchronously; it must not throw and should be quick. By default events go nowhere.
+ *
+ * **Example** (Events as JSON lines on stderr)
+ *
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import * as Lifecycle from "effect-stdio/Lifecycle"
+ *
+ * const layer = Layer.succeed(Lifecycle.Observer, (event) => {
+ *   process.stderr.write(`${JSON.stringify(event)}\n`)
+ * })
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Observer: Context.Reference<((event: Event) => void) | undefined> = Context.Reference(
+  "effect-stdio/Lifecycle/Observer",
+  { defaultValue: (): ((event: Event) => void) | undefined => undefined }
+)

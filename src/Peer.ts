@@ -1,0 +1,538 @@
+/**
+ * One end of a JSON-RPC connection: it calls, notifies and serves, all at once.
+ *
+ * The one idea to know: the reader never waits for user code. It parses a message, then completes a caller, starts a
+ * handler in a fiber of its own, or hands a notification on; so a slow handler delays neither responses nor
+ * cancellations, and a handler may call the other side back. Every request is answered exactly once, and every call
+ * settles.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Cancellation from "./Cancellation.ts"
+import * as Framing from "./Framing.ts"
+import { makeCalls } from "./internal/calls.ts"
+import type { Batch, ReplyTo } from "./internal/serving.ts"
+import { makeServing } from "./internal/serving.ts"
+import * as Lifecycle from "./Lifecycle.ts"
+import * as Router from "./Router.ts"
+import * as JsonRpc from "./Schema.ts"
+import * as Transport from "./Transport.ts"
+
+// -----------------------------------------------------------------------------
+// errors
+// -----------------------------------------------------------------------------
+
+/**
+ * No answer came in time. The other side was told, where the protocol has a word for it.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class Timeout extends Schema.TaggedClass<Timeout>()("Timeout", { method: Schema.String }) {}
+
+/**
+ * The connection ended before an answer came, or had ended before the call; `reason` is the transport's.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class Closed extends Schema.TaggedClass<Closed>()("Closed", {
+  method: Schema.String,
+  reason: Transport.TransportError
+}) {}
+
+/**
+ * An answer came that cannot be read: neither a result nor an error, too long, or not UTF-8.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class DecodeFailure extends Schema.TaggedClass<DecodeFailure>()("DecodeFailure", {
+  method: Schema.String,
+  detail: Schema.String
+}) {}
+
+/**
+ * Says why a call or notification of ours did not succeed, where that was not the other side's word (`JsonRpcError`).
+ *
+ * **Example** (Telling the reasons apart)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Peer from "effect-stdio/Peer"
+ *
+ * const ask = (peer: Peer.Peer["Service"]) =>
+ *   peer.call("roots/list").pipe(
+ *     Effect.catchReason("PeerError", "Timeout", () => Effect.succeed({ roots: [] }))
+ *   )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
+  reason: Schema.Union([Timeout, Closed, DecodeFailure])
+}) {
+  override get message(): string {
+    switch (this.reason._tag) {
+      case "Timeout":
+        return `no response to ${this.reason.method} in time`
+      case "Closed":
+        return `no response to ${this.reason.method}: ${this.reason.reason.message}`
+      case "DecodeFailure":
+        return `the response to ${this.reason.method} cannot be read: ${this.reason.detail}`
+    }
+  }
+}
+
+// -----------------------------------------------------------------------------
+// models and options
+// -----------------------------------------------------------------------------
+
+/**
+ * Options of a single call.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CallOptions {
+  /** Time for the whole call, queueing included; "Infinity" waits as long as it takes. @default the peer's `callTimeout` */
+  readonly timeout?: Duration.Input | undefined
+}
+
+/**
+ * A request or call that is not settled yet.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface InFlight {
+  readonly id: JsonRpc.Id
+  readonly method: string
+}
+
+/**
+ * What a peer has counted since it was made.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Stats {
+  /** Valid messages read. */
+  readonly messages: number
+  /** Frames and faults that were no valid message. */
+  readonly badInput: number
+  /** Of these, those that could have been answered but were not: too many a second, or `onBadInput` is `count`. */
+  readonly unanswered: number
+  /** Responses that belong to no waiting call: late, doubled, or to an id never used. */
+  readonly strayResponses: number
+}
+
+/**
+ * Whether anything is going on, as a watchdog needs to know it. Plain functions, since they are asked often.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Activity {
+  /** Whether a request, a notification's handler or a call of ours is in flight. */
+  readonly isBusyUnsafe: () => boolean
+  /** When something happened last, in milliseconds of the Clock. */
+  readonly lastUnsafe: () => number
+  /** Chunks of input seen so far, valid or not. */
+  readonly arrivalsUnsafe: () => number
+}
+
+/**
+ * Options of {@link make}.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<out R = never> {
+  /** Serves the requests and notifications of the other side. @default Router.empty: every request gets -32601 */
+  readonly router?: Router.Router<R> | undefined
+  /** How the `jsonrpc` member is treated. @default "strict" */
+  readonly profile?: JsonRpc.Profile | undefined
+  /** How requests are cancelled, in both directions. @default Cancellation.none */
+  readonly cancellation?: Cancellation.Cancellation | undefined
+  /** Requests handled at the same time. @default "unbounded" */
+  readonly concurrency?: number | "unbounded" | undefined
+  /** Requests that may wait for `concurrency`; more get -32603 "too many requests". @default 1024 */
+  readonly maxQueuedRequests?: number | undefined
+  /** Time for one handler; a request that exceeds it gets -32603. @default no limit */
+  readonly handlerTimeout?: Duration.Input | undefined
+  /** What a batch gets: served as JSON-RPC 2.0 says, or refused with -32600; a function decides batch by batch. @default "serve" */
+  readonly batch?: "serve" | "refuse" | (() => "serve" | "refuse") | undefined
+  /** What a request gets whose id is in flight already: refused with -32600, or served after the first. @default "refuse" */
+  readonly duplicateIds?: "refuse" | "serve" | undefined
+  /** Whether input that is no valid message is answered (we are the server of a host), or skipped and counted (we talk to a child). @default "reply" */
+  readonly onBadInput?: "reply" | "count" | undefined
+  /** Bytes of requests and notifications that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
+  readonly maxBufferedInput?: number | undefined
+  /** Deadline of our own calls. @default "30 seconds" */
+  readonly callTimeout?: Duration.Input | undefined
+  /** Calls of ours with a deadline that may be in flight; more wait. @default 1024 */
+  readonly maxCallsInFlight?: number | undefined
+  /** Framing of the messages we start. @default the transport's or, where that is `auto`, that of the first valid message */
+  readonly framing?: Framing.Kind | undefined
+}
+
+// -----------------------------------------------------------------------------
+// services
+// -----------------------------------------------------------------------------
+
+/**
+ * One end of a JSON-RPC connection, as a value and as the tag of programs that have exactly one.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Peer extends Context.Service<Peer, {
+  /** Sends a request and waits for its response; interrupting the caller cancels the request. */
+  readonly call: (
+    method: string,
+    params?: object,
+    options?: CallOptions
+  ) => Effect.Effect<unknown, JsonRpc.JsonRpcError | PeerError>
+  /** Sends a notification; suspends while the other side does not read. */
+  readonly notify: (method: string, params?: object) => Effect.Effect<void, PeerError>
+  /** Returns when all input has been read and handed on: its reason, or the error that ended it. */
+  readonly inputEnded: Effect.Effect<void, Transport.TransportError>
+  /** Why the connection ended. */
+  readonly closed: Effect.Effect<Transport.CloseReason>
+  /** Takes no more input. */
+  readonly stopReading: Effect.Effect<void>
+  /** Returns when no request and no notification of the other side is being handled. */
+  readonly drained: Effect.Effect<void>
+  /** Answers every request in flight with this error, interrupts their handlers, and returns how many there were when all have ended. */
+  readonly cutOff: (error: JsonRpc.JsonRpcError) => Effect.Effect<number>
+  /** The requests being served and the calls that wait. */
+  readonly inFlight: Effect.Effect<{
+    readonly requests: ReadonlyArray<InFlight>
+    readonly calls: ReadonlyArray<InFlight>
+  }>
+  readonly stats: Effect.Effect<Stats>
+  readonly activity: Activity
+}>()("effect-stdio/Peer") {}
+
+/**
+ * The connection that a handler serves: what it calls and notifies to reach the one who asked.
+ *
+ * **Example** (A handler that asks its client)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Peer from "effect-stdio/Peer"
+ * import * as Router from "effect-stdio/Router"
+ *
+ * const router = Router.rawRequest(Router.empty, "whoami", () =>
+ *   Effect.gen(function*() {
+ *     const caller = yield* Peer.Caller
+ *     return yield* Effect.orDie(caller.call("client/name"))
+ *   }))
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Caller extends Context.Service<Caller, Peer["Service"]>()("effect-stdio/Peer/Caller") {}
+
+// -----------------------------------------------------------------------------
+// constructors
+// -----------------------------------------------------------------------------
+
+const BAD_INPUT_REPLIES_PER_SECOND = 10
+
+const badInputCounter = Metric.counter("effect_stdio_bad_input", {
+  description: "Frames and faults that were no valid message",
+  incremental: true
+})
+const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls made", incremental: true })
+
+/**
+ * Makes a peer over a transport and starts reading.
+ *
+ * **Details**
+ *
+ * Handlers run with the services of the effect that makes the peer, and with their own {@link Caller}. Closing the scope
+ * stops reading, fails the calls that wait, and interrupts the handlers without answering for them: a server answers
+ * before, with `drained` and `cutOff`.
+ *
+ * **Example** (Two peers in one program)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Peer from "effect-stdio/Peer"
+ * import * as Router from "effect-stdio/Router"
+ * import * as Transport from "effect-stdio/Transport"
+ *
+ * const program = Effect.gen(function*() {
+ *   const [left, right] = yield* Transport.makePair()
+ *   yield* Peer.make(right, { router: Router.raw((params) => Effect.succeed(params)) })
+ *   const client = yield* Peer.make(left, { framing: "line" })
+ *   return yield* client.call("echo", { text: "hello" })
+ * })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = Effect.fnUntraced(function*<R = never>(
+  transport: Transport.Transport["Service"],
+  options?: Options<R>
+): Effect.fn.Return<Peer["Service"], never, Exclude<R, Caller> | Scope.Scope> {
+  const clock = yield* Clock.Clock
+  const observe = yield* Lifecycle.Observer
+  const services = yield* Effect.context<Exclude<R, Caller>>()
+
+  const profile = options?.profile ?? "strict"
+  const cancellation = options?.cancellation ?? Cancellation.none
+  const replies = (options?.onBadInput ?? "reply") === "reply"
+  const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
+  const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
+  const decode = JsonRpc.decodeWith(profile)
+
+  let messages = 0
+  let badInput = 0
+  let unanswered = 0
+  let strayResponses = 0
+  let arrivals = 0
+  let last = clock.currentTimeMillisUnsafe()
+  const touch = () => {
+    last = clock.currentTimeMillisUnsafe()
+  }
+
+  // ---- our own frames
+
+  let ownFraming = options?.framing ?? (transport.framing === "auto" ? undefined : transport.framing)
+  const framingKnown = Latch.makeUnsafe(ownFraming !== undefined)
+
+  const encodeOwn = (message: JsonRpc.Message) =>
+    Effect.fromResult(JsonRpc.encode(message, profile)).pipe(
+      // params that cannot be written are a mistake of the program, not a state of the connection
+      Effect.orDie,
+      Effect.map((text) => Framing.frameOfText(text, ownFraming ?? "line"))
+    )
+
+  const sendOwn = (message: JsonRpc.Request | JsonRpc.Notification) =>
+    Effect.andThen(framingKnown.await, encodeOwn(message)).pipe(
+      Effect.flatMap(transport.send),
+      Effect.mapError((error) => new PeerError({ reason: new Closed({ method: message.method, reason: error }) }))
+    )
+
+  const timedOut = (method: string) => new PeerError({ reason: new Timeout({ method }) })
+
+  const calls = makeCalls<JsonRpc.JsonRpcError | PeerError>({
+    maxInFlight: options?.maxCallsInFlight ?? 1_024,
+    cancellation,
+    send: (id, method, params) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }),
+    sendCancellation: (method, params) => {
+      const text = Result.getOrThrow(JsonRpc.encode({ method, params }, profile))
+      transport.sendUnsafe(Framing.frameOfText(text, ownFraming ?? "line"))
+    },
+    timedOut,
+    touch
+  })
+
+  const closeCalls = (reason: Transport.TransportError) =>
+    calls.close((method) => new PeerError({ reason: new Closed({ method, reason }) }))
+
+  const limit = (timeout: Duration.Duration) => Duration.isFinite(timeout) ? timeout : undefined
+
+  const call: Peer["Service"]["call"] = (method, params, callOptions) =>
+    Effect.suspend(() => {
+      callCounter.updateUnsafe(1, services)
+      const timeout = callOptions?.timeout === undefined ? callTimeout : Duration.fromInputUnsafe(callOptions.timeout)
+      return Effect.withSpan(calls.call(method, params, limit(timeout)), method, {
+        kind: "client",
+        captureStackTrace: false,
+        attributes: { "rpc.system": "jsonrpc" }
+      })
+    })
+
+  const notify: Peer["Service"]["notify"] = (method, params) =>
+    Effect.timeoutOrElse(sendOwn({ method, ...(params === undefined ? {} : { params }) }), {
+      duration: callTimeout,
+      orElse: () => Effect.fail(timedOut(method))
+    })
+
+  // ---- the other side's frames
+
+  const peer: Peer["Service"] = Peer.of({
+    call,
+    notify,
+    inputEnded: Effect.suspend(() => Fiber.join(reader)),
+    closed: transport.closed,
+    stopReading: Effect.suspend(() => {
+      reader.interruptUnsafe()
+      return Effect.asVoid(Fiber.await(reader))
+    }),
+    drained: Effect.suspend(() => serving.drained),
+    cutOff: (error) => serving.cutOff(error),
+    inFlight: Effect.sync(() => ({ requests: serving.inFlight(), calls: calls.inFlight() })),
+    stats: Effect.sync(() => ({ messages, badInput, unanswered, strayResponses })),
+    activity: {
+      isBusyUnsafe: () => serving.isBusy() || calls.inFlight().length > 0,
+      lastUnsafe: () => last,
+      arrivalsUnsafe: () => arrivals
+    }
+  })
+
+  const serving = makeServing({
+    // the services a handler needs are `services` and the Caller added here: the two types that R is made of
+    router: (options?.router ?? Router.empty) as Router.Router<never>,
+    context: Context.add(services, Caller, Caller.of(peer)) as Context.Context<never>,
+    transport,
+    profile,
+    cancellation,
+    concurrency: options?.concurrency === undefined || options.concurrency === "unbounded"
+      ? Infinity
+      : options.concurrency,
+    maxQueuedRequests: options?.maxQueuedRequests ?? 1_024,
+    handlerTimeout: options?.handlerTimeout === undefined ? undefined : limit(Duration.fromInputUnsafe(options.handlerTimeout)),
+    duplicateIds: options?.duplicateIds ?? "refuse",
+    observe,
+    touch
+  })
+
+  let windowStart = -Infinity
+  let windowReplies = 0
+
+  /** Replies with id null are rationed: two sides that answer each other's errors must not do so for ever. */
+  const mayAnswerNull = () => {
+    const now = clock.currentTimeMillisUnsafe()
+    if (now - windowStart >= 1_000) {
+      windowStart = now
+      windowReplies = 0
+    }
+    return windowReplies++ < BAD_INPUT_REPLIES_PER_SECOND
+  }
+
+  const refuse = (
+    bad: {
+      readonly reason: Lifecycle.BadInputReason
+      readonly message: string
+      readonly id: JsonRpc.Id | null
+      readonly responseShaped: boolean
+    },
+    code: number,
+    to: ReplyTo
+  ) => {
+    badInput++
+    badInputCounter.updateUnsafe(1, services)
+    observe?.({ _tag: "BadInput", reason: bad.reason, message: bad.message })
+    const isAnswer = bad.responseShaped || bad.reason === "NotAMessage" || bad.reason === "InvalidUtf8"
+    if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
+    if (bad.responseShaped) return
+    if (replies && (bad.id !== null || mayAnswerNull())) {
+      serving.reply(JsonRpc.failure(bad.id, { code, message: bad.message }), to)
+    } else {
+      unanswered++
+    }
+  }
+
+  const settleUnreadable = (id: JsonRpc.Id, detail: string) =>
+    calls.settle(id, (method) => Exit.fail(new PeerError({ reason: new DecodeFailure({ method, detail }) })))
+
+  const onMessage = (value: unknown, size: number, to: ReplyTo) => {
+    const decoded = decode(value)
+    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, to)
+    messages++
+    const message = decoded.success
+    if (ownFraming === undefined) {
+      ownFraming = to.framing
+      framingKnown.openUnsafe()
+    }
+    if (JsonRpc.isRequest(message)) {
+      serving.request(message, size, to)
+    } else if (JsonRpc.isNotification(message)) {
+      if (message.method !== cancellation.method) return serving.notification(message, size)
+      const id = cancellation.requestId(message.params)
+      if (id !== undefined) serving.cancel(id)
+    } else if (!settleCall(message)) {
+      strayResponses++
+    }
+  }
+
+  const settleCall = (message: JsonRpc.Success | JsonRpc.Failure): boolean => {
+    if (JsonRpc.isSuccess(message)) return calls.settle(message.id, () => Exit.succeed(message.result))
+    if (message.id === undefined || message.id === null) return false
+    return calls.settle(message.id, () => Exit.fail(new JsonRpc.JsonRpcError(message.error)))
+  }
+
+  const onBatch = (values: ReadonlyArray<unknown>, size: number, framing: Framing.Kind) => {
+    const policy = typeof options?.batch === "function" ? options.batch() : options?.batch ?? "serve"
+    const reason = values.length === 0 ? "EmptyBatch" : policy === "refuse" ? "BatchRefused" : undefined
+    if (reason !== undefined) {
+      const invalid = new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false })
+      return refuse(invalid, invalid.code, { framing, batch: undefined })
+    }
+    const batch: Batch = { open: 1, replies: [] }
+    for (const value of values) onMessage(value, Math.ceil(size / values.length), { framing, batch })
+    batch.open--
+    serving.settleBatch(batch, framing)
+  }
+
+  const onItem = (item: Framing.Item) => {
+    const to = { framing: item.framing, batch: undefined }
+    if (item._tag === "Fault") return refuse(item, faultCode(item), to)
+    const text = Framing.text(item)
+    if (Result.isFailure(text)) return refuse(text.failure, faultCode(text.failure), to)
+    const parsed = JsonRpc.parse(text.success)
+    if (Result.isFailure(parsed)) return refuse(parsed.failure, parsed.failure.code, to)
+    if (Array.isArray(parsed.success)) onBatch(parsed.success, item.bytes.length, item.framing)
+    else onMessage(parsed.success, item.bytes.length, to)
+  }
+
+  const bufferHasRoom: Effect.Effect<void> = Effect.suspend(() => {
+    if (serving.bufferedBytes() < maxBufferedInput) return Effect.void
+    serving.onBuffered.closeUnsafe()
+    return Effect.andThen(serving.onBuffered.await, bufferHasRoom)
+  })
+
+  const onItems = (items: ReadonlyArray<Framing.Item>) => {
+    arrivals++
+    touch()
+    for (const item of items) onItem(item)
+    return bufferHasRoom
+  }
+
+  const reader: Fiber.Fiber<void, Transport.TransportError> = yield* Stream.runForEachArray(
+    transport.incoming,
+    onItems
+  ).pipe(
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined
+        closeCalls(error ?? new Transport.TransportError({
+          reason: Exit.isSuccess(exit) ? new Transport.InputEnded() : new Transport.Ended()
+        }))
+      })
+    ),
+    Effect.forkScoped({ startImmediately: true })
+  )
+
+  yield* Effect.forkScoped(
+    Effect.map(transport.outputClosed, (reason) => closeCalls(new Transport.TransportError({ reason })))
+  )
+  yield* Effect.addFinalizer(() => Effect.asVoid(serving.abandon))
+
+  return peer
+})
+
+const faultCode = (fault: Framing.Fault) =>
+  fault.reason === "TooLarge" ? JsonRpc.ErrorCode.InvalidRequest : JsonRpc.ErrorCode.ParseError

@@ -1,0 +1,246 @@
+/**
+ * Decodes the two text framings, alone or mixed: one message a line, and header blocks with a `Content-Length`.
+ *
+ * Both are read line by line; only the body behind a header block is counted. Where a header is damaged, reading goes on
+ * at the next newline or, since a body has no newline of its own, at a `Content-Length: <n>` that ends a line: no JSON
+ * text ends like that, so that it is a header whatever stands before it.
+ *
+ * @since 0.1.0
+ */
+import { makeBodyReader } from "./bodyReader.ts"
+import { makeByteBuffer } from "./byteBuffer.ts"
+import type { ByteDecoder, FrameSink, TextKind } from "./frameSink.ts"
+import type { IdScanner } from "./idScanner.ts"
+import { makeIdScanner } from "./idScanner.ts"
+
+const MAX_HEADER_BYTES = 8_192
+const SAMPLE_BYTES = 64
+// enough for "Content-Length: " with a few spaces and the largest length
+const TAIL_BYTES = 64
+
+const NEWLINE = 0x0a
+const CARRIAGE_RETURN = 0x0d
+const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
+
+const OPENS_BLOCK = /^content-(?:length|type)[ \t]*:/i
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*?)[ \t]*$/
+const TRAILING_HEADER = /content-length[ \t]*:[ \t]*\d+[ \t]*$/i
+const LENGTH = /^\d{1,15}$/
+
+type Reason = "TooLarge" | "InvalidHeader" | "HeaderTooLarge" | "UnexpectedHeader" | "Incomplete"
+
+/** @internal */
+export const makeTextDecoder = (
+  mode: "auto" | TextKind,
+  maxFrameBytes: number,
+  sink: FrameSink<TextKind, Reason>
+): ByteDecoder => {
+  const line = makeByteBuffer()
+  const body = makeBodyReader(maxFrameBytes)
+  let inBody = false
+  // a line that is too long: scanned for its id, its end kept for a header that may follow without a newline
+  let overlong: { readonly scanner: IdScanner; size: number; tail: Uint8Array } | undefined
+  // the header block that is open
+  let block: { bytes: number; length: number | undefined; valid: boolean } | undefined
+
+  // ---- complete lines
+
+  const onLine = (bytes: Uint8Array): void => {
+    const message = withoutCarriageReturn(withoutByteOrderMark(bytes))
+    const text = trimEnd(message)
+    if (block !== undefined) return onBlockLine(text, block)
+    if (isBlank(text)) return
+    if (mode === "line") {
+      if (opensBlock(text)) sink.fault("UnexpectedHeader", "line", { size: text.length })
+      else sink.frame(message, "line")
+      return
+    }
+    if (mode === "auto" ? opensBlock(text) : HEADER.test(ascii(text, MAX_HEADER_BYTES))) return openBlock(text)
+    const header = trailingHeader(text)
+    if (header > 0) {
+      onStray(trimEnd(text.subarray(0, header)))
+      return openBlock(text.subarray(header))
+    }
+    if (mode === "auto") sink.frame(message, "line")
+    else onStray(text)
+  }
+
+  /** Text where a header block should stand. In auto mode it may be a message whose own header was damaged. */
+  const onStray = (text: Uint8Array) => {
+    if (mode === "auto" && startsMessage(text)) sink.frame(text, "content-length")
+    else sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
+  }
+
+  // ---- header blocks
+
+  const openBlock = (text: Uint8Array) => {
+    block = { bytes: 0, length: undefined, valid: true }
+    onBlockLine(text, block)
+  }
+
+  const onBlockLine = (text: Uint8Array, open: NonNullable<typeof block>): void => {
+    if (isBlank(text)) return closeBlock(open)
+    if (startsMessage(text)) {
+      sink.fault("InvalidHeader", "content-length", { size: open.bytes })
+      block = undefined
+      if (mode === "auto") return onLine(text)
+      const header = trailingHeader(text)
+      return header < 0 ? undefined : openBlock(text.subarray(header))
+    }
+    open.bytes += text.length
+    if (open.bytes > MAX_HEADER_BYTES) {
+      sink.fault("HeaderTooLarge", "content-length", { size: open.bytes, limit: MAX_HEADER_BYTES })
+      block = undefined
+      return
+    }
+    const header = HEADER.exec(ascii(text, MAX_HEADER_BYTES))
+    if (header === null) {
+      // something printed into the block: reported, and the block goes on
+      sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
+    } else if (header[1]?.toLowerCase() === "content-length") {
+      const value = header[2] ?? ""
+      if (open.length !== undefined || !LENGTH.test(value)) open.valid = false
+      open.length = Number(value)
+    }
+  }
+
+  const closeBlock = (open: NonNullable<typeof block>) => {
+    block = undefined
+    if (!open.valid || open.length === undefined) {
+      sink.fault("InvalidHeader", "content-length", { size: open.bytes })
+      return
+    }
+    inBody = true
+    body.start(open.length)
+    if (open.length === 0) finishBody()
+  }
+
+  const finishBody = () => {
+    inBody = false
+    const done = body.finish()
+    if ("bytes" in done) sink.frame(done.bytes, "content-length")
+    else sink.fault("TooLarge", "content-length", { ...done, limit: maxFrameBytes })
+  }
+
+  // ---- lines that are too long
+
+  const lineKind = (): TextKind => mode === "content-length" ? "content-length" : "line"
+
+  const startOverlong = (piece: Uint8Array) => {
+    block = undefined
+    overlong = { scanner: makeIdScanner(), size: 0, tail: new Uint8Array(0) }
+    continueOverlong(piece, overlong)
+  }
+
+  const continueOverlong = (piece: Uint8Array, long: NonNullable<typeof overlong>) => {
+    long.scanner.feed(piece)
+    long.size += piece.length
+    long.tail = piece.length >= TAIL_BYTES
+      ? piece.slice(-TAIL_BYTES)
+      : Uint8Array.from([...long.tail, ...piece]).slice(-TAIL_BYTES)
+  }
+
+  const endOverlong = (long: NonNullable<typeof overlong>) => {
+    overlong = undefined
+    sink.fault("TooLarge", lineKind(), { size: long.size, envelope: long.scanner.envelope(), limit: maxFrameBytes })
+    if (mode === "line") return
+    const tail = trimEnd(long.tail)
+    const header = trailingHeader(tail)
+    if (header >= 0) openBlock(tail.subarray(header))
+  }
+
+  const takeLine = (piece: Uint8Array) => {
+    if (overlong !== undefined) {
+      continueOverlong(piece, overlong)
+      return endOverlong(overlong)
+    }
+    const size = line.size() + piece.length
+    // the CR of a CRLF does not count
+    if (size - 1 > maxFrameBytes || (size > maxFrameBytes && piece.at(-1) !== CARRIAGE_RETURN)) {
+      startOverlong(line.take())
+      return takeLine(piece)
+    }
+    if (line.size() === 0) return onLine(piece)
+    line.push(piece)
+    onLine(line.take())
+  }
+
+  return {
+    push: (chunk) => {
+      let offset = 0
+      while (offset < chunk.length) {
+        if (inBody) {
+          offset = body.read(chunk, offset)
+          if (body.missing() === 0) finishBody()
+          continue
+        }
+        const newline = chunk.indexOf(NEWLINE, offset)
+        if (newline >= 0) {
+          takeLine(chunk.subarray(offset, newline))
+          offset = newline + 1
+          continue
+        }
+        const rest = chunk.subarray(offset)
+        if (overlong !== undefined) {
+          continueOverlong(rest, overlong)
+        } else {
+          line.push(rest)
+          if (line.size() > maxFrameBytes + 1) startOverlong(line.take())
+        }
+        return
+      }
+    },
+    end: () => {
+      if (inBody) {
+        inBody = false
+        sink.fault("Incomplete", "content-length", body.abandon())
+        return
+      }
+      if (overlong !== undefined || line.size() > 0) takeLine(new Uint8Array(0))
+      if (inBody || block !== undefined) sink.fault("Incomplete", "content-length", { size: block?.bytes ?? 0 })
+      inBody = false
+      block = undefined
+    }
+  }
+}
+
+const trimEnd = (bytes: Uint8Array): Uint8Array => {
+  let end = bytes.length
+  while (end > 0 && isSpace(bytes[end - 1])) end--
+  return end === bytes.length ? bytes : bytes.subarray(0, end)
+}
+
+const withoutCarriageReturn = (bytes: Uint8Array) => bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes
+
+const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x09 || byte === CARRIAGE_RETURN
+
+const isBlank = (text: Uint8Array) => text.length === 0
+
+const withoutByteOrderMark = (bytes: Uint8Array) =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
+
+const startsMessage = (text: Uint8Array) => {
+  let start = 0
+  while (isSpace(text[start])) start++
+  return text[start] === OPEN_BRACE || text[start] === OPEN_BRACKET
+}
+
+const opensBlock = (text: Uint8Array) =>
+  (text[0] === 0x43 || text[0] === 0x63) && OPENS_BLOCK.test(ascii(text, TAIL_BYTES))
+
+/** Where a `Content-Length: <n>` begins that ends this text, or -1. A digit as last byte is the cheap first sign. */
+const trailingHeader = (text: Uint8Array): number => {
+  const last = text.at(-1)
+  if (last === undefined || last < 0x30 || last > 0x39) return -1
+  const start = Math.max(0, text.length - TAIL_BYTES)
+  const match = TRAILING_HEADER.exec(ascii(text.subarray(start), TAIL_BYTES))
+  return match === null ? -1 : start + match.index
+}
+
+const sampleOf = (text: Uint8Array) => text.slice(0, SAMPLE_BYTES)
+
+/** Bytes as characters of the same number: what header syntax is made of. */
+const ascii = (bytes: Uint8Array, limit: number): string => latin1.decode(bytes.subarray(0, limit))
+
+const latin1 = new TextDecoder("latin1")

@@ -1,0 +1,118 @@
+// What the tests of the Excel example share: a folder that goes away, workbooks made on the spot, and ZIP files.
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as ExcelJS from "exceljs"
+import { Buffer } from "node:buffer"
+import { join } from "node:path"
+import * as Zlib from "node:zlib"
+import * as Workbooks from "../../examples/excel/Workbooks.ts"
+
+/** A root folder and its parent, both in a temporary folder that is removed in the end. */
+export class Folder extends Context.Service<Folder, {
+  readonly root: string
+  readonly outside: string
+  /** Writes a file below the root. */
+  readonly write: (name: string, contents: Uint8Array | string) => Effect.Effect<void>
+  /** Writes a workbook that exceljs makes. */
+  readonly workbook: (name: string, build: (book: ExcelJS.Workbook) => void) => Effect.Effect<void>
+}>()("effect-stdio/test/excel/Folder") {
+  static readonly layer = Layer.effect(
+    Folder,
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const outside = yield* fs.makeTempDirectoryScoped({ prefix: "effect-stdio-excel-" })
+      const root = join(outside, "root")
+      yield* fs.makeDirectory(root)
+      const write = (name: string, contents: Uint8Array | string) =>
+        Effect.orDie(fs.writeFile(join(root, name), Buffer.from(contents)))
+      return Folder.of({
+        root,
+        outside,
+        write,
+        workbook: (name, build) => Effect.flatMap(Effect.promise(() => bytesOf(build)), (bytes) => write(name, bytes))
+      })
+    })
+  ).pipe(Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer)))
+}
+
+const bytesOf = async (build: (book: ExcelJS.Workbook) => void): Promise<Uint8Array> => {
+  const { default: exceljs } = await import("exceljs")
+  const book = new exceljs.Workbook()
+  build(book)
+  // Declared as an ArrayBuffer, but it is a Node buffer.
+  return await book.xlsx.writeBuffer() as unknown as Uint8Array
+}
+
+/** Makes the service for the root folder, in the scope of the test. */
+export const open = (options?: Omit<Workbooks.Options, "root">) =>
+  Effect.flatMap(Folder, ({ root }) => Workbooks.make({ ...options, root }))
+
+/** Reads all pages from the one that `request` names. */
+export const readAll = (workbooks: Workbooks.Workbooks["Service"], request: Workbooks.ReadOptions) =>
+  Effect.gen(function*() {
+    const pages = [yield* workbooks.readSheet(request)]
+    for (;;) {
+      const cursor = pages.at(-1)?.nextCursor
+      if (cursor === undefined) return pages
+      pages.push(yield* workbooks.readSheet({ file: request.file, cursor }))
+    }
+  })
+
+/** Packs texts into a ZIP archive without compression; `sizes` lets it lie about what an entry unpacks to. */
+export const zip = (
+  files: Readonly<Record<string, string>>,
+  sizes: Readonly<Record<string, number>> = {}
+): Uint8Array => {
+  const locals: Array<Buffer> = []
+  const directory: Array<Buffer> = []
+  let offset = 0
+  for (const [name, text] of Object.entries(files)) {
+    const data = Buffer.from(text)
+    const path = Buffer.from(name)
+    const fields = Buffer.alloc(26)
+    fields.writeUInt16LE(20, 0)
+    fields.writeUInt32LE(Zlib.crc32(data), 10)
+    fields.writeUInt32LE(data.length, 14)
+    fields.writeUInt32LE(sizes[name] ?? data.length, 18)
+    fields.writeUInt16LE(path.length, 22)
+    const tail = Buffer.alloc(14)
+    tail.writeUInt32LE(offset, 10)
+    const local = Buffer.concat([Buffer.from("PK\x03\x04"), fields, path, data])
+    directory.push(Buffer.concat([Buffer.from("PK\x01\x02\x14\x00"), fields, tail, path]))
+    locals.push(local)
+    offset += local.length
+  }
+  const records = Buffer.concat(directory)
+  const end = Buffer.alloc(18)
+  end.writeUInt16LE(directory.length, 4)
+  end.writeUInt16LE(directory.length, 6)
+  end.writeUInt32LE(records.length, 8)
+  end.writeUInt32LE(offset, 12)
+  return Buffer.concat([...locals, records, Buffer.from("PK\x05\x06"), end])
+}
+
+const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+const DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+/** Packs a workbook with one sheet from its XML, as a program other than Excel may write it. */
+export const rawWorkbook = (
+  sheet: string,
+  more: { readonly workbook?: string; readonly files?: Readonly<Record<string, string>> } = {}
+): Uint8Array =>
+  zip({
+    "xl/workbook.xml": `<workbook xmlns="${MAIN}" xmlns:r="${DOCUMENT}"><sheets>` +
+      `<sheet name="Raw" sheetId="1" r:id="rId1"/></sheets>${more.workbook ?? ""}</workbook>`,
+    "xl/_rels/workbook.xml.rels": relationships([["rId1", "worksheet", "worksheets/sheet1.xml"]]),
+    "xl/worksheets/sheet1.xml": `<worksheet xmlns="${MAIN}" xmlns:r="${DOCUMENT}">${sheet}</worksheet>`,
+    ...more.files
+  })
+
+/** The XML of a relationships part. */
+export const relationships = (list: ReadonlyArray<readonly [id: string, type: string, target: string]>): string =>
+  `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${
+    list.map(([id, type, target]) => `<Relationship Id="${id}" Type="${DOCUMENT}/${type}" Target="${target}"/>`).join("")
+  }</Relationships>`
