@@ -386,7 +386,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     inFlight: Effect.sync(() => ({ requests: serving.inFlight(), calls: calls.inFlight() })),
     stats: Effect.sync(() => ({ messages, badInput, unanswered, strayResponses })),
     activity: {
-      isBusyUnsafe: () => serving.isBusy() || calls.inFlight().length > 0,
+      isBusyUnsafe: () => serving.isBusy() || calls.size() > 0,
       lastUnsafe: () => last,
       arrivalsUnsafe: () => arrivals
     }
@@ -435,7 +435,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     badInput++
     badInputCounter.updateUnsafe(1, services)
     observe?.({ _tag: "BadInput", reason: bad.reason, message: bad.message })
-    const isAnswer = bad.responseShaped || bad.reason === "NotAMessage" || bad.reason === "InvalidUtf8"
+    const isAnswer = bad.responseShaped || bad.reason === "NotAMessage"
     if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
     if (bad.responseShaped) return
     if (replies && (bad.id !== null || mayAnswerNull())) {

@@ -13,7 +13,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { Page, SheetList, WorkbookError, Workbooks } from "./Workbooks.ts"
+import { Page } from "./pages.ts"
+import { WorkbookError } from "./WorkbookError.ts"
+import { SheetList, Workbooks } from "./Workbooks.ts"
 
 const File = Schema.String.annotate({
   description: "Path of an .xlsx or .xlsm file, relative to the server's folder, such as reports/budget.xlsx"

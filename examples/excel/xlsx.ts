@@ -50,8 +50,8 @@ export interface Sheet {
   readonly used: Ranges.Box | undefined
   /** Merged ranges, as the file lists them. Cells below a merge still have the values that the file gives them. */
   readonly merges: ReadonlyArray<Ranges.Box>
-  /** Tells whether the file has anything in a row. */
-  readonly hasRow: (row: number) => boolean
+  /** Tells whether a row has any value. */
+  readonly hasValues: (row: number) => boolean
   /** Returns the value of a cell, `null` when it is empty. */
   readonly cell: (row: number, column: number) => Cell
 }
@@ -232,7 +232,7 @@ const toSheet = (
   hidden: sheet.state !== "visible",
   used: usedRange(sheet),
   merges: merges.flatMap((text) => Ranges.parseBox(text) ?? []),
-  hasRow: (row) => sheet.findRow(row) !== undefined,
+  hasValues: (row) => sheet.findRow(row)?.hasValues ?? false,
   cell: (row, column) => {
     const cell = sheet.findRow(row)?.findCell(column)
     return cell === undefined ? null : toCell(sheet, cell, types, date1904)

@@ -41,7 +41,7 @@ export interface Calls<E> {
   readonly settle: (id: JsonRpc.Id, exit: (method: string) => Exit.Exit<unknown, E>) => boolean
   /** Fails every call, those that wait and those to come. */
   readonly close: (error: (method: string) => E) => void
-  readonly isWaiting: (id: JsonRpc.Id) => boolean
+  readonly size: () => number
   readonly inFlight: () => ReadonlyArray<{ readonly id: JsonRpc.Id; readonly method: string }>
 }
 
@@ -97,7 +97,7 @@ export const makeCalls = <E>(options: Options<E>): Calls<E> => {
         Deferred.doneUnsafe(answer, Exit.fail(error(method)))
       }
     },
-    isWaiting: (id) => pending.has(id),
+    size: () => pending.size,
     inFlight: () => [...pending].map(([id, { method }]) => ({ id, method }))
   }
 }

@@ -74,8 +74,8 @@ export interface Serving {
   readonly onBuffered: Latch.Latch
   readonly drained: Effect.Effect<void>
   readonly cutOff: (error: JsonRpc.JsonRpcError) => Effect.Effect<number>
-  /** Interrupts everything without answering or waiting. */
-  readonly abandon: Effect.Effect<void>
+  /** Interrupts everything without answering; waits for the handlers to end, unless they were cut off before. */
+  readonly abandon: Effect.Effect<unknown>
 }
 
 const requests = Metric.counter("effect_stdio_requests", { description: "Requests received", incremental: true })
@@ -103,6 +103,7 @@ export const makeServing = (options: Options): Serving => {
   let buffered = 0
   let admitting = false
   let awaitingRelief = false
+  let wasCutOff = false
   const drained = Latch.makeUnsafe(true)
   const onBuffered = Latch.makeUnsafe(false)
 
@@ -375,6 +376,7 @@ export const makeServing = (options: Options): Serving => {
 
   const cutOff = (error: JsonRpc.JsonRpcError) =>
     Effect.suspend(() => {
+      wasCutOff = true
       const entries = [...inFlight.values()].flatMap((entry) => [entry, ...entry.successors])
       const fibers = entries.flatMap((entry) => entry.fiber === undefined ? [] : [entry.fiber])
       for (const entry of entries) {
@@ -406,12 +408,15 @@ export const makeServing = (options: Options): Serving => {
     onBuffered,
     drained: drained.await,
     cutOff,
-    abandon: Effect.sync(() => {
-      for (const entry of inFlight.values()) {
-        entry.replied = true
-        entry.fiber?.interruptUnsafe()
-      }
+    abandon: Effect.suspend(() => {
+      const fibers = [...inFlight.values()].flatMap(({ fiber }) => fiber === undefined ? [] : [fiber])
+      for (const entry of inFlight.values()) entry.replied = true
+      for (const fiber of fibers) fiber.interruptUnsafe()
       notifying?.interruptUnsafe()
+      queue = []
+      pendingNotifications = []
+      // who was cut off has had its time
+      return wasCutOff ? Effect.void : Fiber.awaitAll(notifying === undefined ? fibers : [...fibers, notifying])
     })
   }
 }

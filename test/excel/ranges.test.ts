@@ -79,7 +79,7 @@ describe("moved formulas", () => {
 
   it("keep what only looks like a reference", () => {
     const formulas = [
-      `IF(TRUE,"Q1 \"\"A1\"\" B2","")`,
+      `IF(TRUE,"Q1 ""A1"" B2","")`,
       "LOG10(1E5)+ATAN2(1,2)",
       "SUM(Tab1[Q1])+SUM(Tab1[[#All],[B2]])",
       "Größe2+_xlfn.A1x+XFE1+Net2Gross",

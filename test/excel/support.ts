@@ -114,5 +114,7 @@ export const rawWorkbook = (
 /** The XML of a relationships part. */
 export const relationships = (list: ReadonlyArray<readonly [id: string, type: string, target: string]>): string =>
   `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${
-    list.map(([id, type, target]) => `<Relationship Id="${id}" Type="${DOCUMENT}/${type}" Target="${target}"/>`).join("")
+    list.map(([id, type, target]) => `<Relationship Id="${id}" Type="${DOCUMENT}/${type}" Target="${target}"/>`).join(
+      ""
+    )
   }</Relationships>`

@@ -1,0 +1,240 @@
+/**
+ * What may end a server although nobody said so: a parent that is gone, too long without work, no first message.
+ *
+ * Each watch says why it fired. All time comes from Effect's Clock, and what is known of other processes from a
+ * {@link Probe}, so that a test needs neither a second nor a process.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Lifecycle from "./Lifecycle.ts"
+import type * as Peer from "./Peer.ts"
+
+// -----------------------------------------------------------------------------
+// models and options
+// -----------------------------------------------------------------------------
+
+/**
+ * What is known of a process: alive, with something that tells it from a later process of the same pid where the system
+ * offers that, or gone, and how that was seen. What cannot be found out counts as alive.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Liveness =
+  | { readonly _tag: "Alive"; readonly identity?: string | undefined }
+  | { readonly _tag: "Gone"; readonly why: string }
+
+/**
+ * Options of {@link layer}. A duration of zero or infinity disables its watch.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  /** Time without anything in flight and without a message after which the server ends. @default "10 minutes" */
+  readonly idle?: Duration.Input | undefined
+  /** Time in which a first message must come. @default no limit */
+  readonly startup?: Duration.Input | undefined
+  /** How often the parent is looked at. @default "30 seconds" */
+  readonly parentPoll?: Duration.Input | undefined
+  /** Processes the server depends on. @default the parent and, where it is a wrapper such as npx or sh, what stands above it */
+  readonly parentPids?: ReadonlyArray<number> | undefined
+  /** Whether each look at the parent is an event. @default false */
+  readonly tellPolls?: boolean | undefined
+}
+
+// -----------------------------------------------------------------------------
+// services
+// -----------------------------------------------------------------------------
+
+/**
+ * Looks at processes. The default sees none, which disables the parent watch; `ParentProbe.layer` looks at those of the
+ * operating system, and `StdioRuntime` provides it.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export interface Probe {
+  /** Our parent's pid now. */
+  readonly parentPid: Effect.Effect<number>
+  /** The processes to watch by default: our parent first, then what stands above it as long as the nearer is a wrapper. */
+  readonly defaultPids: Effect.Effect<ReadonlyArray<number>>
+  readonly inspect: (pid: number) => Effect.Effect<Liveness>
+}
+
+/**
+ * The current {@link Probe}.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const Probe: Context.Reference<Probe> = Context.Reference<Probe>("effect-stdio/Watchdog/Probe", {
+  defaultValue: () => ({
+    parentPid: Effect.succeed(0),
+    defaultPids: Effect.succeed([]),
+    inspect: () => Effect.succeed({ _tag: "Alive" })
+  })
+})
+
+/**
+ * Decides when a server ends by itself.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Watchdog extends Context.Service<Watchdog, {
+  /** Idle time in milliseconds, 0 when disabled. */
+  readonly idleTimeout: number
+  /** Returns when nothing has happened for the idle time, or no first message came in time. */
+  readonly expired: (activity: Peer.Activity) => Effect.Effect<Lifecycle.StopReason>
+  /** Returns when a process we depend on is gone. */
+  readonly parentExited: Effect.Effect<Lifecycle.StopReason>
+}>()("effect-stdio/Watchdog") {}
+
+// -----------------------------------------------------------------------------
+// layers
+// -----------------------------------------------------------------------------
+
+/**
+ * Layer that watches as its options say.
+ *
+ * **Details**
+ *
+ * The idle watch is armed only while nothing is in flight, begins anew with every message, and looks for input that is
+ * still to be read before it fires: a process that was stopped, as a laptop's lid does, must not end over a request that
+ * waits. A parent that is not alive at the start, or a start under pid 0 or 1 as in a container, disables the parent
+ * watch with one event; the end of the input still ends the server.
+ *
+ * **Example** (A server that leaves after a minute)
+ *
+ * ```ts
+ * import * as Watchdog from "effect-stdio/Watchdog"
+ *
+ * const layer = Watchdog.layer({ idle: "1 minute", parentPoll: "5 seconds" })
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options?: Options): Layer.Layer<Watchdog> =>
+  Layer.effect(
+    Watchdog,
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const observe = yield* Lifecycle.Observer
+      const probe = yield* Probe
+      const idle = millis(options?.idle ?? "10 minutes")
+      const startup = millis(options?.startup ?? 0)
+      const poll = millis(options?.parentPoll ?? "30 seconds")
+
+      // ---- idle and start-up
+
+      const idleExpired = (activity: Peer.Activity): Effect.Effect<Lifecycle.StopReason> =>
+        Effect.gen(function*() {
+          while (true) {
+            const passed = clock.currentTimeMillisUnsafe() - activity.lastUnsafe()
+            yield* Effect.sleep(activity.isBusyUnsafe() ? idle : Math.max(1, idle - passed))
+            if (isIdle(activity) && (yield* nothingArrives(activity)) && isIdle(activity)) {
+              observe?.({ _tag: "IdleTimeout", idleTimeout: idle })
+              return { _tag: "IdleTimeout" }
+            }
+          }
+        })
+
+      const isIdle = (activity: Peer.Activity) =>
+        !activity.isBusyUnsafe() && clock.currentTimeMillisUnsafe() - activity.lastUnsafe() >= idle
+
+      const startupExpired = (activity: Peer.Activity): Effect.Effect<Lifecycle.StopReason> =>
+        Effect.gen(function*() {
+          yield* Effect.sleep(startup)
+          if (activity.arrivalsUnsafe() > 0 || !(yield* nothingArrives(activity))) return yield* Effect.never
+          return { _tag: "StartupTimeout" }
+        })
+
+      // ---- parent
+
+      const disabled = (why: string) =>
+        Effect.suspend(() => {
+          observe?.({ _tag: "ParentWatchDisabled", why })
+          return Effect.never
+        })
+
+      const exited = (pid: number, why: string): Lifecycle.StopReason => {
+        observe?.({ _tag: "ParentExit", pid, why })
+        return { _tag: "ParentExited", pid, why }
+      }
+
+      const parentExited: Effect.Effect<Lifecycle.StopReason> = Effect.gen(function*() {
+        if (poll === 0) return yield* Effect.never
+        const parent = yield* probe.parentPid
+        const pids = options?.parentPids ?? (yield* probe.defaultPids)
+        if (pids.length === 0) return yield* disabled("there is no parent to watch")
+        const watched: Array<{ readonly pid: number; readonly identity: string | undefined }> = []
+        for (const pid of pids) {
+          if (!Number.isSafeInteger(pid) || pid <= 1) return yield* disabled(`pid ${pid} cannot be a parent to watch`)
+          const liveness = yield* probe.inspect(pid)
+          if (liveness._tag === "Gone") return yield* disabled(`process ${pid} is not alive at the start: ${liveness.why}`)
+          watched.push({ pid, identity: liveness.identity })
+        }
+        while (true) {
+          yield* Effect.sleep(poll)
+          if (options?.tellPolls === true) observe?.({ _tag: "ParentPoll", pids })
+          for (const { identity, pid } of watched) {
+            const liveness = yield* probe.inspect(pid)
+            if (liveness._tag === "Gone") return exited(pid, liveness.why)
+            if (identity !== undefined && liveness.identity !== undefined && liveness.identity !== identity) {
+              return exited(pid, "another process has its pid")
+            }
+          }
+          if (options?.parentPids === undefined) {
+            const now = yield* probe.parentPid
+            if (now !== parent) return exited(parent, `our parent is now process ${now}`)
+          }
+        }
+      })
+
+      return Watchdog.of({
+        idleTimeout: idle,
+        expired: (activity) =>
+          Effect.raceFirst(
+            idle === 0 ? Effect.never : idleExpired(activity),
+            startup === 0 ? Effect.never : startupExpired(activity)
+          ),
+        parentExited
+      })
+    })
+  )
+
+/**
+ * Layer that watches nothing: the server ends with its input, its output, or on request.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerNone: Layer.Layer<Watchdog> = Layer.succeed(
+  Watchdog,
+  Watchdog.of({ idleTimeout: 0, expired: () => Effect.never, parentExited: Effect.never })
+)
+
+/** Milliseconds, and 0 for "never". */
+const millis = (duration: Duration.Input): number => {
+  const value = Duration.toMillis(Duration.fromInputUnsafe(duration))
+  return Number.isFinite(value) ? Math.max(0, value) : 0
+}
+
+/** Lets input that waits be read, a few turns of the event loop, and tells whether there was none. */
+const nothingArrives = (activity: Peer.Activity): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const before = activity.arrivalsUnsafe()
+    return Effect.as(Effect.yieldNow, undefined).pipe(
+      Effect.repeat({ times: TURNS }),
+      Effect.map(() => activity.arrivalsUnsafe() === before)
+    )
+  })
+
+const TURNS = 4

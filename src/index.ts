@@ -1,0 +1,18 @@
+/**
+ * A functional stdio runtime: JSON-RPC and MCP servers, and their peers, on Effect.
+ *
+ * @since 0.1.0
+ */
+export * as Cancellation from "./Cancellation.ts"
+export * as Framing from "./Framing.ts"
+export * as Lifecycle from "./Lifecycle.ts"
+export * as Mcp from "./Mcp.ts"
+export * as ParentProbe from "./ParentProbe.ts"
+export * as Peer from "./Peer.ts"
+export * as Router from "./Router.ts"
+export * as JsonRpc from "./Schema.ts"
+export * as Server from "./Server.ts"
+export * as StdioRuntime from "./StdioRuntime.ts"
+export * as StdioTransport from "./StdioTransport.ts"
+export * as Transport from "./Transport.ts"
+export * as Watchdog from "./Watchdog.ts"

@@ -1,0 +1,267 @@
+/**
+ * Effect's McpServer as the raw handler of a peer: the RpcServer protocol it runs on, fed request by request.
+ *
+ * The peer keeps what exists once in this library (ids, duplicates, batches, cancellation, draining, limits); McpServer
+ * keeps the meaning of MCP. In front of it stand guards for what a server over one pipe must refuse by itself.
+ *
+ * @since 0.1.0
+ */
+import * as McpSchema from "effect/ai/McpSchema"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Queue from "effect/Queue"
+import * as RpcMessage from "effect/rpc/RpcMessage"
+import * as RpcSerialization from "effect/rpc/RpcSerialization"
+import * as RpcServer from "effect/rpc/RpcServer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Peer from "../Peer.ts"
+import * as Router from "../Router.ts"
+import { ErrorCode, JsonRpcError } from "../Schema.ts"
+import type { Id } from "../Schema.ts"
+
+const VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+const CLIENT_ID = 0
+const LISTEN = "subscriptions/listen"
+
+/** @internal */
+export interface McpBridge {
+  readonly protocol: RpcServer.Protocol["Service"]
+  readonly router: Router.Router<Peer.Caller>
+  readonly batch: () => "serve" | "refuse"
+  /** Ends what would never end by itself: open subscriptions get their closing result. */
+  readonly onStopping: Effect.Effect<void>
+  /** Says that the client is gone; only after the drain, since McpServer forgets the client's requests. */
+  readonly end: Effect.Effect<void>
+}
+
+// what McpServer hands back for a request: RpcMessage.ExitEncoded, its errors in JSON-RPC form
+const WireError = Schema.Struct({
+  code: Schema.Int,
+  message: Schema.String,
+  data: Schema.optionalKey(Schema.Unknown)
+})
+const decodeWireError = Schema.decodeUnknownOption(WireError)
+const decodeInitializeResult = Schema.decodeUnknownOption(Schema.Struct({ protocolVersion: Schema.String }))
+
+interface Pending {
+  readonly method: string
+  readonly exit: Deferred.Deferred<RpcMessage.ExitEncoded<unknown, unknown>>
+}
+
+/** @internal */
+export const makeMcpBridge = Effect.fnUntraced(
+  function*(statelessVersions: ReadonlyArray<string>): Effect.fn.Return<McpBridge, never, Scope.Scope> {
+    const scope = yield* Effect.scope
+    const disconnects = yield* Queue.make<number>()
+    const pending = new Map<Id, Pending>()
+    // requests of ours to the client, under the ids McpServer gave them
+    const reverse = new Map<Id, Fiber.Fiber<void>>()
+    const running = Latch.makeUnsafe(false)
+    let write: (message: RpcMessage.FromClientEncoded) => Effect.Effect<void> = () => Effect.void
+    let caller: Peer.Peer["Service"] | undefined
+    let session: "none" | "initializing" | "ready" = "none"
+    let negotiated: string | undefined
+    const initialized = Latch.makeUnsafe(true)
+
+    // ---- from McpServer
+
+    const send = (message: RpcMessage.FromServerEncoded): Effect.Effect<void> => {
+      switch (message._tag) {
+        case "Exit": {
+          const waiting = pending.get(message.requestId)
+          return waiting === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(waiting.exit, message.exit))
+        }
+        case "Request":
+          return message.isNotification === true ? sendNotification(message) : sendRequest(message)
+        case "Defect":
+          return Effect.logError("McpServer met a defect outside of any request", message.defect)
+        default:
+          return Effect.void
+      }
+    }
+
+    const sendNotification = ({ payload, tag }: RpcMessage.RequestEncoded): Effect.Effect<void> => {
+      const client = caller
+      if (client === undefined) return Effect.logDebug(`no client yet: ${tag} is not sent`)
+      const cancelled = tag === "notifications/cancelled" && Predicate.isObject(payload) ? payload.requestId : undefined
+      const call = typeof cancelled === "string" || typeof cancelled === "number" ? reverse.get(cancelled) : undefined
+      // the peer knows the id it called under, and tells the client
+      if (call !== undefined) return Effect.sync(() => call.interruptUnsafe())
+      return Effect.ignore(client.notify(tag, paramsOf(payload)))
+    }
+
+    const sendRequest = ({ id, payload, tag }: RpcMessage.RequestEncoded): Effect.Effect<void> => {
+      const client = caller
+      if (client === undefined) return Effect.logWarning(`no client yet: ${tag} is not sent`)
+      return client.call(tag, paramsOf(payload), { timeout: "Infinity" }).pipe(
+        Effect.matchEffect({
+          onSuccess: (value) => Effect.succeed({ _tag: "Success", value } as const),
+          onFailure: (error) => Effect.succeed({ _tag: "Failure", cause: [{ _tag: "Fail", error: wireError(error) }] } as const)
+        }),
+        // McpServer takes the answers to its own requests through the same door, as messages of a server
+        Effect.flatMap((exit) => write({ _tag: "Exit", requestId: id, exit } as never)),
+        Effect.ensuring(Effect.sync(() => reverse.delete(id))),
+        Effect.forkIn(scope),
+        Effect.map((fiber) => {
+          reverse.set(id, fiber)
+          fiber.addObserver(() => reverse.delete(id))
+        })
+      )
+    }
+
+    const protocol = RpcServer.Protocol.of({
+      run: (f) =>
+        Effect.suspend(() => {
+          write = (message) => f(CLIENT_ID, message)
+          running.openUnsafe()
+          return Effect.never
+        }),
+      disconnects,
+      send: (_clientId, message) => send(message),
+      end: () => Effect.void,
+      clientIds: Effect.succeed(new Set([CLIENT_ID])),
+      initialMessage: Effect.succeedNone,
+      supportsAck: false,
+      supportsTransferables: false,
+      supportsSpanPropagation: true,
+      supportsNotifications: true,
+      codecFor: RpcSerialization.json.codecFor
+    })
+
+    // ---- to McpServer
+
+    const forward = (method: string, params: unknown, id: Id): Effect.Effect<unknown, JsonRpcError> =>
+      Effect.gen(function*() {
+        const exit = Deferred.makeUnsafe<RpcMessage.ExitEncoded<unknown, unknown>>()
+        pending.set(id, { method, exit })
+        const span = Option.getOrUndefined(yield* Effect.option(Effect.currentParentSpan))
+        yield* write({
+          _tag: "Request",
+          id,
+          tag: method,
+          payload: params ?? null,
+          headers: [],
+          ...(span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId, sampled: span.sampled })
+        })
+        return yield* Effect.flatMap(Deferred.await(exit), settle)
+      }).pipe(
+        // the id is busy until McpServer's fiber has ended; its exit is dropped
+        Effect.onInterrupt(() => {
+          const waiting = pending.get(id)
+          return waiting === undefined
+            ? Effect.void
+            : Effect.andThen(write({ _tag: "Interrupt", requestId: id }), Deferred.await(waiting.exit))
+        }),
+        Effect.ensuring(Effect.sync(() => pending.delete(id)))
+      )
+
+    const initialize = (params: unknown, id: Id) =>
+      Effect.gen(function*() {
+        yield* initialized.await
+        if (session === "ready") return yield* invalidRequest("this connection is initialized already")
+        session = "initializing"
+        initialized.closeUnsafe()
+        return yield* forward("initialize", params, id).pipe(
+          Effect.tap((result) =>
+            Effect.sync(() => {
+              session = "ready"
+              negotiated = Option.getOrUndefined(decodeInitializeResult(result))?.protocolVersion
+            })
+          ),
+          Effect.ensuring(Effect.sync(() => {
+            if (session === "initializing") session = "none"
+            initialized.openUnsafe()
+          }))
+        )
+      })
+
+    const onRequest: Router.RequestHandler<Peer.Caller> = (params, { id, method }) =>
+      Effect.gen(function*() {
+        caller = yield* Peer.Caller
+        yield* running.await
+        if (Array.isArray(params)) return yield* JsonRpcError.invalidParams("MCP params are an object")
+        const claim = versionClaim(params)
+        if (claim.present) {
+          if (typeof claim.version !== "string") return yield* JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`)
+          if (!statelessVersions.includes(claim.version)) {
+            return yield* new JsonRpcError({
+              code: McpSchema.UNSUPPORTED_PROTOCOL_VERSION_ERROR_CODE,
+              message: `Unsupported protocol version: ${claim.version}`,
+              data: { supported: statelessVersions, requested: claim.version }
+            })
+          }
+          return yield* forward(method, params, id)
+        }
+        if (method === "initialize") return yield* initialize(params, id)
+        if (method === "server/discover" || method === LISTEN) {
+          return yield* JsonRpcError.invalidParams(`${method} needs ${VERSION_KEY} in _meta`)
+        }
+        yield* initialized.await
+        if (session === "none" && method !== "ping") return yield* invalidRequest("send initialize first")
+        return yield* forward(method, params, id)
+      })
+
+    const onNotification: Router.NotificationHandler<Peer.Caller> = (params, method) =>
+      Effect.gen(function*() {
+        caller = yield* Peer.Caller
+        yield* running.await
+        yield* initialized.await
+        yield* write({
+          _tag: "Request",
+          id: "",
+          tag: method,
+          payload: params ?? null,
+          headers: [],
+          isNotification: true
+        })
+      })
+
+    return {
+      protocol,
+      router: Router.raw(onRequest, onNotification),
+      batch: () => negotiated === "2025-03-26" ? "serve" : "refuse",
+      onStopping: Effect.suspend(() => {
+        const open = [...pending].filter(([, { method }]) => method === LISTEN)
+        return Effect.forEach(open, ([id, { exit }]) =>
+          Effect.andThen(
+            Deferred.succeed(exit, {
+              _tag: "Success",
+              value: { resultType: "complete", _meta: { [SUBSCRIPTION_KEY]: id } }
+            }),
+            write({ _tag: "Interrupt", requestId: id })
+          ), { discard: true })
+      }),
+      end: Effect.suspend(() => write(RpcMessage.constEof))
+    }
+  }
+)
+
+const settle = (exit: RpcMessage.ExitEncoded<unknown, unknown>): Effect.Effect<unknown, JsonRpcError> => {
+  if (exit._tag === "Success") return Effect.succeed(exit.value)
+  const failure = exit.cause.find((reason) => reason._tag === "Fail")
+  const error = Option.getOrUndefined(decodeWireError(failure?.error))
+  return Effect.fail(error === undefined ? JsonRpcError.internal() : new JsonRpcError(error))
+}
+
+const wireError = (error: JsonRpcError | Peer.PeerError) =>
+  error._tag === "JsonRpcError"
+    ? { code: error.code, message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
+    : { code: ErrorCode.InternalError, message: error.message }
+
+const invalidRequest = (detail: string) =>
+  new JsonRpcError({ code: ErrorCode.InvalidRequest, message: `Invalid request: ${detail}` })
+
+const versionClaim = (params: unknown): { readonly present: boolean; readonly version?: unknown } => {
+  const meta = Predicate.isObject(params) ? params._meta : undefined
+  return Predicate.isObject(meta) && VERSION_KEY in meta
+    ? { present: true, version: meta[VERSION_KEY] }
+    : { present: false }
+}
+
+const paramsOf = (payload: unknown): object | undefined => Predicate.isObject(payload) ? payload : undefined

@@ -1,0 +1,37 @@
+/**
+ * Takes standard output away from everybody: what user code, dependencies and consoles print goes to standard error, and
+ * only the write saved here reaches file descriptor 1. Installed once a process, whoever comes first.
+ *
+ * @since 0.1.0
+ */
+import { Console } from "node:console"
+
+/** Writes to the real standard output; the callback comes when the bytes are handed to the system. @internal */
+export type Write = (bytes: Uint8Array | string, done: (error?: Error | null) => void) => void
+
+const KEY = Symbol.for("effect-stdio/stdoutGuard")
+
+/** @internal */
+export const install = (): Write => {
+  // one guard a process, also when this module is loaded twice (bundled into the program and imported before it)
+  const registry = globalThis as { [KEY]?: Write } // a symbol of our own on the global object
+  return registry[KEY] ??= guard()
+}
+
+const guard = (): Write => {
+  const { stderr, stdout } = process
+  const write = stdout.write.bind(stdout)
+  // a host that left is told by the write that failed; a broken stderr is nobody's concern
+  stdout.on("error", () => {})
+  stderr.on("error", () => {})
+  const redirected: typeof stdout.write = (
+    chunk: Uint8Array | string,
+    encoding?: BufferEncoding | ((error?: Error | null) => void),
+    done?: (error?: Error | null) => void
+  ) => typeof encoding === "function" ? stderr.write(chunk, encoding) : stderr.write(chunk, encoding, done)
+  stdout.write = redirected
+  globalThis.console = new Console({ stdout: stderr, stderr, ignoreErrors: true })
+  return (bytes, done) => {
+    write(bytes, done)
+  }
+}

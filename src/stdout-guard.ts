@@ -1,0 +1,10 @@
+/**
+ * Keeps standard output for frames from the first moment: import it before anything that may print while it loads, or
+ * start the program with `node --import effect-stdio/stdout-guard`. `StdioRuntime` installs the same guard, but only when
+ * it is loaded itself.
+ *
+ * @since 0.1.0
+ */
+import { install } from "./internal/stdoutGuard.ts"
+
+install()
