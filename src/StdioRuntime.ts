@@ -130,8 +130,8 @@ const STDERR_FLUSH_LIMIT = 250
  * @category running
  * @since 0.1.0
  */
-export const runMain = <A, E, R extends ROut | Stdio.Stdio, ROut = never, E2 = never>(
-  effect: Effect.Effect<A, E, R>,
+export const runMain = <A, E, ROut, E2>(
+  effect: Effect.Effect<A, E, ROut | Stdio.Stdio>,
   options: Options<ROut, E2>
 ): void => {
   const stdio = makeStdio()
@@ -189,16 +189,15 @@ export const runMain = <A, E, R extends ROut | Stdio.Stdio, ROut = never, E2 = n
 }
 
 /** Builds the layer, runs the effect, and releases the layer with a limit. */
-const runWithLayer = <A, E, R extends ROut | Stdio.Stdio, ROut, E2>(
-  effect: Effect.Effect<A, E, R>,
+const runWithLayer = <A, E, ROut, E2>(
+  effect: Effect.Effect<A, E, ROut | Stdio.Stdio>,
   layer: Layer.Layer<ROut, E2, Stdio.Stdio>
 ): Effect.Effect<A, E | E2, Stdio.Stdio> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const run = Effect.flatMap(Layer.buildWithScope(layer, scope), (services) =>
-        // R is made of what the layer gives and Stdio, both of which are provided here
-        Effect.provideContext(effect as Effect.Effect<A, E, ROut | Stdio.Stdio>, services))
+        Effect.provideContext(effect, services))
       const exit = yield* Effect.exit(restore(run))
       yield* own(within(FINALIZER_LIMIT, Scope.close(scope, exit)))
       return yield* exit

@@ -26,8 +26,10 @@ const pump = () => {
   let wake: (() => void) | undefined
 
   const changed = () => {
-    wake?.()
+    // the consumer may run at once, and wait again
+    const resume = wake
     wake = undefined
+    resume?.()
   }
   const onEnd = (how: typeof end) => {
     end ??= how
