@@ -403,7 +403,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
       ? Infinity
       : options.concurrency,
     maxQueuedRequests: options?.maxQueuedRequests ?? 1_024,
-    handlerTimeout: options?.handlerTimeout === undefined ? undefined : limit(Duration.fromInputUnsafe(options.handlerTimeout)),
+    handlerTimeout: options?.handlerTimeout === undefined
+      ? undefined
+      : limit(Duration.fromInputUnsafe(options.handlerTimeout)),
     duplicateIds: options?.duplicateIds ?? "refuse",
     observe,
     touch
@@ -518,9 +520,11 @@ export const make = Effect.fnUntraced(function*<R = never>(
     Effect.onExit((exit) =>
       Effect.sync(() => {
         const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined
-        closeCalls(error ?? new Transport.TransportError({
-          reason: Exit.isSuccess(exit) ? new Transport.InputEnded() : new Transport.Ended()
-        }))
+        closeCalls(
+          error ?? new Transport.TransportError({
+            reason: Exit.isSuccess(exit) ? new Transport.InputEnded() : new Transport.Ended()
+          })
+        )
       })
     ),
     Effect.forkScoped({ startImmediately: true })

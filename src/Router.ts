@@ -237,8 +237,11 @@ export const merge: {
 export const rawRequest: {
   <R2>(method: string, handler: RequestHandler<R2>): <R>(self: Router<R>) => Router<R | R2>
   <R, R2>(self: Router<R>, method: string, handler: RequestHandler<R2>): Router<R | R2>
-} = dual(3, <R, R2>(self: Router<R>, method: string, handler: RequestHandler<R2>): Router<R | R2> =>
-  make<R | R2>({ ...self, requests: new Map<string, RequestHandler<R | R2>>(self.requests).set(method, handler) }))
+} = dual(
+  3,
+  <R, R2>(self: Router<R>, method: string, handler: RequestHandler<R2>): Router<R | R2> =>
+    make<R | R2>({ ...self, requests: new Map<string, RequestHandler<R | R2>>(self.requests).set(method, handler) })
+)
 
 // -----------------------------------------------------------------------------
 // private helpers

@@ -140,7 +140,7 @@ export class InvalidMessage extends Schema.TaggedError<InvalidMessage>()("Invali
 
 const describeInvalid: Record<InvalidReason, string> = {
   InvalidJson: "Parse error: the frame is not valid JSON",
-  NestedTooDeeply: `Invalid request: nested deeper than ${1_000} levels`,
+  NestedTooDeeply: "Invalid request: nested deeper than 1000 levels",
   NotAMessage: "Invalid request: not a JSON-RPC message (an object with a method, a result or an error)",
   EmptyBatch: "Invalid request: an empty batch",
   BatchRefused: "Invalid request: batches are not supported on this connection",

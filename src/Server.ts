@@ -162,7 +162,10 @@ export const run = <R = never>(
     const drained = (limit: number) =>
       Effect.raceFirst(
         Effect.as(peer.drained, true),
-        Effect.as(limit === Infinity ? Deferred.await(urgent) : Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)), false)
+        Effect.as(
+          limit === Infinity ? Deferred.await(urgent) : Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)),
+          false
+        )
       )
 
     const finish = (isDrained: boolean) =>

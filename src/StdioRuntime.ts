@@ -23,9 +23,10 @@ import * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import { constants } from "node:os"
+import { isatty } from "node:tty"
+import { openStdin } from "./internal/adapters/stdinPump.ts"
+import { install } from "./internal/adapters/stdoutGuard.ts"
 import { own, within } from "./internal/bounded.ts"
-import { openStdin } from "./internal/stdinPump.ts"
-import { install } from "./internal/stdoutGuard.ts"
 import * as ParentProbe from "./ParentProbe.ts"
 import * as Watchdog from "./Watchdog.ts"
 
@@ -42,9 +43,9 @@ const makeStdio = (): Stdio.Stdio => {
   const stdin = openStdin()
   return Stdio.make({
     args: Effect.sync(() => process.argv.slice(2)),
-    stdinIsTerminal: Effect.sync(() => process.stdin.isTTY === true),
-    stdoutIsTerminal: Effect.sync(() => process.stdout.isTTY === true),
-    stderrIsTerminal: Effect.sync(() => process.stderr.isTTY === true),
+    stdinIsTerminal: Effect.sync(() => isatty(0)),
+    stdoutIsTerminal: Effect.sync(() => isatty(1)),
+    stderrIsTerminal: Effect.sync(() => isatty(2)),
     stdin,
     // one write at a time, taken when its callback came: what is flushed is known, and what queues up meanwhile is joined
     stdout: () =>

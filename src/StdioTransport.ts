@@ -20,8 +20,10 @@ import * as Transport from "./Transport.ts"
 export const make = (
   options?: Transport.Options
 ): Effect.Effect<Transport.Transport["Service"], never, Stdio.Stdio | Scope.Scope> =>
-  Effect.flatMap(Stdio.Stdio, (stdio) =>
-    Transport.make({ input: stdio.stdin, output: stdio.stdout({ endOnDone: false }) }, options))
+  Effect.flatMap(
+    Stdio.Stdio,
+    (stdio) => Transport.make({ input: stdio.stdin, output: stdio.stdout({ endOnDone: false }) }, options)
+  )
 
 /**
  * Layer that makes standard input and output the program's one connection.

@@ -246,7 +246,9 @@ export const make = Effect.fnUntraced(
     const clear = Latch.makeUnsafe(true)
     const pressure = Latch.makeUnsafe(false)
     // those who wait to send, first come first served
-    const senders: Array<{ readonly frame: Framing.Frame; readonly admit: (result: Exit.Exit<void, TransportError>) => void }> = []
+    const senders: Array<
+      { readonly frame: Framing.Frame; readonly admit: (result: Exit.Exit<void, TransportError>) => void }
+    > = []
     let output: CloseReason | undefined
     let ended = false
     let lastProgress = 0
@@ -365,7 +367,10 @@ export const make = Effect.fnUntraced(
           Deferred.doneUnsafe(closed, Exit.succeed(reason))
           return reason._tag === "InputEnded" ? Stream.empty : Stream.fail(new TransportError({ reason }))
         }),
-        Framing.decode({ framing, maxFrameBytes: options?.maxFrameBytes ?? (framing === "native" ? 64 * MIB : undefined) }),
+        Framing.decode({
+          framing,
+          maxFrameBytes: options?.maxFrameBytes ?? (framing === "native" ? 64 * MIB : undefined)
+        }),
         Stream.onEnd(Effect.sync(() => Deferred.doneUnsafe(closed, Exit.succeed(new InputEnded()))))
       ),
       send,
@@ -431,8 +436,7 @@ const makePipe = Effect.fnUntraced(function*(capacity: number) {
   return {
     input: Stream.fromQueue(queue),
     output: Sink.forEach((chunk: Uint8Array) =>
-      Effect.flatMap(Queue.offer(queue, chunk), (taken) =>
-        taken ? Effect.void : Effect.fail({ code: "EPIPE" }))
+      Effect.flatMap(Queue.offer(queue, chunk), (taken) => taken ? Effect.void : Effect.fail({ code: "EPIPE" }))
     ).pipe(Sink.ensuring(Queue.end(queue)))
   }
 })

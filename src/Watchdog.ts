@@ -178,7 +178,9 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
         for (const pid of pids) {
           if (!Number.isSafeInteger(pid) || pid <= 1) return yield* disabled(`pid ${pid} cannot be a parent to watch`)
           const liveness = yield* probe.inspect(pid)
-          if (liveness._tag === "Gone") return yield* disabled(`process ${pid} is not alive at the start: ${liveness.why}`)
+          if (liveness._tag === "Gone") {
+            return yield* disabled(`process ${pid} is not alive at the start: ${liveness.why}`)
+          }
           watched.push({ pid, identity: liveness.identity })
         }
         while (true) {

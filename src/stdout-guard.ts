@@ -5,6 +5,6 @@
  *
  * @since 0.1.0
  */
-import { install } from "./internal/stdoutGuard.ts"
+import { install } from "./internal/adapters/stdoutGuard.ts"
 
 install()

@@ -25,11 +25,15 @@ const counted = Effect.onInterrupt(() =>
 )
 
 const router = Router.empty.pipe(
-  Router.request("initialize", {
-    params: Schema.Struct({ protocolVersion: Schema.optionalKey(Schema.String) }),
-    result: Schema.Unknown
-  }, ({ protocolVersion = "1" }) =>
-    Effect.succeed({ protocolVersion, capabilities: {}, serverInfo: { name: "probe", version: "1.0.0" } })),
+  Router.request(
+    "initialize",
+    {
+      params: Schema.Struct({ protocolVersion: Schema.optionalKey(Schema.String) }),
+      result: Schema.Unknown
+    },
+    ({ protocolVersion = "1" }) =>
+      Effect.succeed({ protocolVersion, capabilities: {}, serverInfo: { name: "probe", version: "1.0.0" } })
+  ),
   Router.request("ping", { params: Nothing, result: Nothing }, () => Effect.succeed({})),
   Router.request("tools/call", {
     params: Schema.Struct({ name: Schema.String, arguments: Schema.optionalKey(Schema.Unknown) }),
@@ -87,8 +91,11 @@ const router = Router.empty.pipe(
       )
     })),
   Router.request("interrupted", { params: Nothing, result: Schema.Int }, () => Effect.sync(() => interrupted)),
-  Router.request("stop", { params: Schema.Struct({ code: Schema.optionalKey(Schema.Int) }), result: Nothing }, ({ code }) =>
-    Effect.as(Effect.flatMap(Server.Control, (control) => control.stop(code)), {}))
+  Router.request(
+    "stop",
+    { params: Schema.Struct({ code: Schema.optionalKey(Schema.Int) }), result: Nothing },
+    ({ code }) => Effect.as(Effect.flatMap(Server.Control, (control) => control.stop(code)), {})
+  )
 )
 
 const flags = Flags.read()

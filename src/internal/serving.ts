@@ -134,7 +134,9 @@ export const makeServing = (options: Options): Serving => {
     const size = new TextEncoder().encode(text).length
     return size <= transport.maxSendBytes ? text : encodeError(
       message.id ?? null,
-      JsonRpc.JsonRpcError.internal(`The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`)
+      JsonRpc.JsonRpcError.internal(
+        `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
+      )
     )
   }
 
@@ -255,7 +257,11 @@ export const makeServing = (options: Options): Serving => {
         orElse: () => Effect.fail(JsonRpc.JsonRpcError.internal("The handler took too long"))
       }),
       method,
-      { kind: "server", captureStackTrace: false, attributes: { "rpc.system": "jsonrpc", "rpc.jsonrpc.request_id": id } }
+      {
+        kind: "server",
+        captureStackTrace: false,
+        attributes: { "rpc.system": "jsonrpc", "rpc.jsonrpc.request_id": id }
+      }
     )
   }
 

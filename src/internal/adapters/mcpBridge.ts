@@ -9,7 +9,7 @@
 import * as McpSchema from "effect/ai/McpSchema"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -19,10 +19,10 @@ import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as Peer from "../Peer.ts"
-import * as Router from "../Router.ts"
-import { ErrorCode, JsonRpcError } from "../Schema.ts"
-import type { Id } from "../Schema.ts"
+import * as Peer from "../../Peer.ts"
+import * as Router from "../../Router.ts"
+import { ErrorCode, JsonRpcError } from "../../Schema.ts"
+import type { Id } from "../../Schema.ts"
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
@@ -102,7 +102,8 @@ export const makeMcpBridge = Effect.fnUntraced(
       return client.call(tag, paramsOf(payload), { timeout: "Infinity" }).pipe(
         Effect.matchEffect({
           onSuccess: (value) => Effect.succeed({ _tag: "Success", value } as const),
-          onFailure: (error) => Effect.succeed({ _tag: "Failure", cause: [{ _tag: "Fail", error: wireError(error) }] } as const)
+          onFailure: (error) =>
+            Effect.succeed({ _tag: "Failure", cause: [{ _tag: "Fail", error: wireError(error) }] } as const)
         }),
         // McpServer takes the answers to its own requests through the same door, as messages of a server
         Effect.flatMap((exit) => write({ _tag: "Exit", requestId: id, exit } as never)),
@@ -188,7 +189,9 @@ export const makeMcpBridge = Effect.fnUntraced(
         if (Array.isArray(params)) return yield* JsonRpcError.invalidParams("MCP params are an object")
         const claim = versionClaim(params)
         if (claim.present) {
-          if (typeof claim.version !== "string") return yield* JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`)
+          if (typeof claim.version !== "string") {
+            return yield* JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`)
+          }
           if (!statelessVersions.includes(claim.version)) {
             return yield* new JsonRpcError({
               code: McpSchema.UNSUPPORTED_PROTOCOL_VERSION_ERROR_CODE,

@@ -44,8 +44,11 @@ const pump = () => {
   })
   stdin.on("end", () => onEnd(Cause.done()))
   stdin.on("close", () => onEnd(Cause.done()))
-  stdin.on("error", (cause) =>
-    onEnd(Effect.fail(PlatformError.systemError({ _tag: "Unknown", module: "Stdio", method: "stdin", cause }))))
+  stdin.on(
+    "error",
+    (cause) =>
+      onEnd(Effect.fail(PlatformError.systemError({ _tag: "Unknown", module: "Stdio", method: "stdin", cause })))
+  )
 
   const pull: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, PlatformError.PlatformError> = Effect.suspend(() => {
     const [first, ...others] = chunks
