@@ -1,17 +1,25 @@
 /**
  * An MCP server that reads Excel workbooks below a folder.
  *
- *     node examples/excel/server.ts [folder]
+ *     node examples/excel/server.ts [--events] [folder]
  *
- * The folder is the working directory when none is given; no file outside of it can be read.
+ * The folder is the working directory when none is given; no file outside of it can be read. With `--events` the server
+ * tells on standard error what happens to it, one JSON line an event.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as Layer from "effect/Layer"
+import { parseArgs } from "node:util"
+import * as Lifecycle from "../../src/Lifecycle.ts"
 import * as Mcp from "../../src/Mcp.ts"
 import * as StdioRuntime from "../../src/StdioRuntime.ts"
 import { ExcelTools } from "./tools.ts"
 import { Workbooks } from "./Workbooks.ts"
+
+const { positionals: [folder], values: { events } } = parseArgs({
+  allowPositionals: true,
+  options: { events: { type: "boolean", default: false } }
+})
 
 const server = Mcp.run({
   name: "excel",
@@ -20,8 +28,15 @@ const server = Mcp.run({
   registrations: ExcelTools
 })
 
-const workbooks = Workbooks.layer({ root: process.argv[2] ?? process.cwd() }).pipe(
+const workbooks = Workbooks.layer({ root: folder ?? process.cwd() }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 
-StdioRuntime.runMain(server, { layer: Layer.merge(Mcp.layerStdio(), workbooks) })
+const observer = Layer.succeed(
+  Lifecycle.Observer,
+  events ? (event) => process.stderr.write(`${JSON.stringify(event)}\n`) : undefined
+)
+
+StdioRuntime.runMain(server, {
+  layer: Layer.merge(Mcp.layerStdio(), workbooks).pipe(Layer.provideMerge(observer))
+})
