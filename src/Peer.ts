@@ -10,11 +10,11 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -137,6 +137,8 @@ export interface Stats {
   readonly badInput: number
   /** Of these, those that could have been answered but were not: too many a second, or `onBadInput` is `count`. */
   readonly unanswered: number
+  /** Requests whose handler answered nothing, on purpose. */
+  readonly noReplies: number
   /** Responses that belong to no waiting call: late, doubled, or to an id never used. */
   readonly strayResponses: number
 }
@@ -319,7 +321,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
   // ---- our own frames
 
   let ownFraming = options?.framing ?? (transport.framing === "auto" ? undefined : transport.framing)
-  const framingKnown = Latch.makeUnsafe(ownFraming !== undefined)
+  // nothing of ours is written in a framing that the other side may not read
+  const framingKnown = Deferred.makeUnsafe<void, Transport.TransportError>()
+  if (ownFraming !== undefined) Deferred.doneUnsafe(framingKnown, Exit.void)
 
   const encodeOwn = (message: JsonRpc.Message) =>
     Effect.fromResult(JsonRpc.encode(message, profile)).pipe(
@@ -329,7 +333,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     )
 
   const sendOwn = (message: JsonRpc.Request | JsonRpc.Notification) =>
-    Effect.andThen(framingKnown.await, encodeOwn(message)).pipe(
+    Effect.andThen(Deferred.await(framingKnown), encodeOwn(message)).pipe(
       Effect.flatMap(transport.send),
       Effect.mapError((error) => new PeerError({ reason: new Closed({ method: message.method, reason: error }) }))
     )
@@ -348,8 +352,10 @@ export const make = Effect.fnUntraced(function*<R = never>(
     touch
   })
 
-  const closeCalls = (reason: Transport.TransportError) =>
+  const closeCalls = (reason: Transport.TransportError) => {
+    Deferred.doneUnsafe(framingKnown, Exit.fail(reason))
     calls.close((method) => new PeerError({ reason: new Closed({ method, reason }) }))
+  }
 
   const limit = (timeout: Duration.Duration) => Duration.isFinite(timeout) ? timeout : undefined
 
@@ -384,7 +390,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
     drained: Effect.suspend(() => serving.drained),
     cutOff: (error) => serving.cutOff(error),
     inFlight: Effect.sync(() => ({ requests: serving.inFlight(), calls: calls.inFlight() })),
-    stats: Effect.sync(() => ({ messages, badInput, unanswered, strayResponses })),
+    stats: Effect.sync(() => ({
+      messages,
+      badInput,
+      unanswered,
+      noReplies: serving.noReplies(),
+      strayResponses
+    })),
     activity: {
       isBusyUnsafe: () => serving.isBusy() || calls.size() > 0,
       lastUnsafe: () => last,
@@ -457,7 +469,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     const message = decoded.success
     if (ownFraming === undefined) {
       ownFraming = to.framing
-      framingKnown.openUnsafe()
+      Deferred.doneUnsafe(framingKnown, Exit.void)
     }
     if (JsonRpc.isRequest(message)) {
       serving.request(message, size, to)

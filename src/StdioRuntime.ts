@@ -3,8 +3,8 @@
  * the right exit code, always.
  *
  * The one idea to know: nothing but frames leaves on standard output. Everything that prints (`console.*`, a dependency's
- * banner, Effect's Console and Logger, the report of a failure) goes to standard error. Loading this module installs that
- * guard; import `effect-stdio/stdout-guard` first when dependencies print while they load. Out of reach are
+ * banner, Effect's Console and Logger, the report of a failure) goes to standard error. {@link runMain}
+ * installs that guard; import `effect-stdio/stdout-guard` first when dependencies print while they load. Out of reach are
  * `fs.writeSync(1, …)`, native add-ons, and child processes that inherit standard output.
  *
  * @since 0.1.0
@@ -30,8 +30,6 @@ import { own, within } from "./internal/bounded.ts"
 import * as ParentProbe from "./ParentProbe.ts"
 import * as Watchdog from "./Watchdog.ts"
 
-const writeStdout = install()
-
 // -----------------------------------------------------------------------------
 // layers
 // -----------------------------------------------------------------------------
@@ -40,6 +38,7 @@ const failure = (method: string) => (cause: unknown) =>
   PlatformError.systemError({ _tag: "Unknown", module: "Stdio", method, cause })
 
 const makeStdio = (): Stdio.Stdio => {
+  const writeStdout = install()
   const stdin = openStdin()
   return Stdio.make({
     args: Effect.sync(() => process.argv.slice(2)),

@@ -69,6 +69,7 @@ export interface Serving {
   readonly settleBatch: (batch: Batch, framing: Framing.Kind) => void
   readonly inFlight: () => ReadonlyArray<{ readonly id: JsonRpc.Id; readonly method: string }>
   readonly isBusy: () => boolean
+  readonly noReplies: () => number
   /** Bytes of requests and notifications that were read and not begun. */
   readonly bufferedBytes: () => number
   readonly onBuffered: Latch.Latch
@@ -104,6 +105,7 @@ export const makeServing = (options: Options): Serving => {
   let admitting = false
   let awaitingRelief = false
   let wasCutOff = false
+  let noReplies = 0
   const drained = Latch.makeUnsafe(true)
   const onBuffered = Latch.makeUnsafe(false)
 
@@ -277,7 +279,8 @@ export const makeServing = (options: Options): Serving => {
   const settle = (entry: Entry, exit: Exit.Exit<unknown, JsonRpc.JsonRpcError>) => {
     if (entry.cancelled && !cancellation.answered) return
     if (exit._tag === "Success") {
-      if (exit.value !== Router.noReply) answer(entry, exit.value)
+      if (exit.value === Router.noReply) noReplies++
+      else answer(entry, exit.value)
       return
     }
     const error = Cause.findError(exit.cause)
@@ -388,6 +391,13 @@ export const makeServing = (options: Options): Serving => {
       for (const entry of entries) {
         if (!entry.replied && !(entry.cancelled && !cancellation.answered)) answer(entry, undefined, error)
       }
+      // what was answered of a batch leaves now: its last handler may not end in time
+      for (const { batch, framing } of entries) {
+        if (batch === undefined) continue
+        batch.open = 0
+        settleBatch(batch, framing)
+        batch.replies.length = 0
+      }
       queue = []
       pendingNotifications = []
       for (const entry of entries) {
@@ -410,6 +420,7 @@ export const makeServing = (options: Options): Serving => {
     inFlight: () =>
       [...inFlight.values()].flatMap((entry) => [entry, ...entry.successors].map(({ id, method }) => ({ id, method }))),
     isBusy: () => !drained.isOpen(),
+    noReplies: () => noReplies,
     bufferedBytes: () => buffered,
     onBuffered,
     drained: drained.await,
