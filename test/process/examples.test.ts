@@ -1,0 +1,65 @@
+/**
+ * The example programs, run as the README says.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Runs a program to its end with some input, and returns what it printed. */
+const run = (
+  args: ReadonlyArray<string>,
+  input = ""
+): Promise<{ readonly stdout: string; readonly code: number | null }> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"], timeout: 20_000 })
+    let stdout = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text
+    })
+    child.on("error", reject)
+    child.on("close", (code) => resolve({ stdout, code }))
+    child.stdin.end(input)
+  })
+
+describe("examples", () => {
+  it("the hello server greets", async () => {
+    const request = { jsonrpc: "2.0", id: 1, method: "greet", params: { name: "Ada" } }
+    assert.deepStrictEqual(await run(["examples/hello/server.ts"], `${JSON.stringify(request)}\n`), {
+      stdout: "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"Hello, Ada!\"}\n",
+      code: 0
+    })
+  })
+
+  it("the hello client starts the server, calls it, and sees it leave with 0", async () => {
+    assert.deepStrictEqual(await run(["examples/hello/client.ts"]), { stdout: "Hello, Ada!\nexit code 0\n", code: 0 })
+  })
+
+  it("the hello MCP server answers the requests that docs/mcp.md shows", async () => {
+    const { code, stdout } = await run(
+      ["examples/hello/mcp.ts"],
+      [
+        {
+          id: 0,
+          method: "initialize",
+          params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "me", version: "1" } }
+        },
+        { id: 1, method: "tools/list" },
+        { id: 2, method: "tools/call", params: { name: "add", arguments: { a: 2, b: 3 } } }
+      ].map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("")
+    )
+    const replies = stdout.trim().split("\n").map((line) => JSON.parse(line) as { id: number; result: unknown })
+    assert.strictEqual(code, 0)
+    assert.deepStrictEqual(replies.map(({ id }) => id).toSorted(), [0, 1, 2])
+    assert.deepInclude(replies.find(({ id }) => id === 2)?.result, { structuredContent: { sum: 5 } })
+  })
+
+  it("the demo shows the sheet as a table, and how and why the server ended", async () => {
+    const { code, stdout } = await run(["examples/excel/demo.ts"])
+    assert.strictEqual(code, 0)
+    assert.include(stdout, "read_sheet: Budget A1:F15")
+    assert.match(stdout, /15 {2}Summe +63,600 +22,200 +5,760 +0 +91,560/)
+    assert.include(stdout, "The server ended because of InputEnded, with exit code 0.")
+  })
+})
