@@ -311,6 +311,11 @@ const encoder = new TextEncoder()
 // -----------------------------------------------------------------------------
 
 const NEWLINE = 0x0a
+const SPACE = 0x20
+
+const replace = (bytes: Uint8Array, from: number, to: number) => {
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) bytes[at] = to
+}
 
 /**
  * Number of bytes of a frame on the wire.
@@ -331,6 +336,10 @@ export const encodedLength = (self: Frame): number => {
 
 /**
  * Writes frames, each in its own framing, as one piece of bytes, so that frames queued together leave in one write.
+ *
+ * **Gotchas**
+ *
+ * A newline inside a message that leaves as a line becomes a space: both are white space between JSON's tokens.
  *
  * **Example** (Round trip)
  *
@@ -357,8 +366,13 @@ export const encode = (frames: ReadonlyArray<Frame>): Uint8Array => {
       offset += 4
     }
     bytes.set(frame.bytes, offset)
+    if (frame.framing === "line") {
+      // a newline in JSON stands between tokens only, where a space says the same
+      if (frame.bytes.includes(NEWLINE)) replace(bytes.subarray(offset, offset + frame.bytes.length), NEWLINE, SPACE)
+      bytes[offset + frame.bytes.length] = NEWLINE
+      offset++
+    }
     offset += frame.bytes.length
-    if (frame.framing === "line") bytes[offset++] = NEWLINE
   }
   return bytes
 }

@@ -39,7 +39,7 @@ export type StopReason =
  *
  * `Started`: working directory and idle timeout in milliseconds (0: none). `ParentPoll` is told only on demand.
  * `ParentWatchDisabled` says why the parent is not watched. `CutOff` counts the requests that were still running when
- * the time to drain was over.
+ * the time to drain was over, `Unflushed` the bytes that nobody had read by then.
  *
  * @category models
  * @since 0.1.0
@@ -55,6 +55,7 @@ export type Event =
   | { readonly _tag: "IdleTimeout"; readonly idleTimeout: number }
   | { readonly _tag: "OutputError"; readonly reason: Transport.CloseReason["_tag"]; readonly message: string }
   | { readonly _tag: "CutOff"; readonly requests: number }
+  | { readonly _tag: "Unflushed"; readonly queuedBytes: number }
   | { readonly _tag: "Stopped"; readonly reason: StopReason }
 
 /**

@@ -29,7 +29,7 @@ import * as Watchdog from "./Watchdog.ts"
  * @since 0.1.0
  */
 export interface Options<RA = never, RE = never, RR = never>
-  extends Omit<Server.Options, "router" | "cancellation" | "batch" | "profile" | "onStopping">
+  extends Omit<Server.Options, "router" | "cancellation" | "batch" | "profile" | "openEnded" | "onStopping">
 {
   readonly name: string
   readonly version: string
@@ -123,6 +123,7 @@ export const run = <RA = never, RE = never, RR = never>(
         ...options,
         router: bridge.router,
         batch: bridge.batch,
+        openEnded: bridge.openEnded,
         cancellation: Cancellation.mcp,
         onStopping: bridge.onStopping
       }),
@@ -148,4 +149,4 @@ export type RegistrationServices<RR> = Exclude<McpServer.McpRequest.Without<RR>,
 export const layerStdio = (
   options?: Transport.Options & Watchdog.Options
 ): Layer.Layer<Transport.Transport | Watchdog.Watchdog, never, Stdio.Stdio> =>
-  Layer.merge(StdioTransport.layer(options), Watchdog.layer({ idle: 0, ...options }))
+  Layer.merge(StdioTransport.layer(options), Watchdog.layer({ ...options, idle: options?.idle ?? 0 }))

@@ -14,13 +14,24 @@ import * as Fs from "node:fs"
 import * as Path from "node:path"
 import * as Watchdog from "./Watchdog.ts"
 
-const WRAPPERS = new Set(["sh", "bash", "dash", "ash", "zsh", "npm", "npx", "pnpm", "yarn", "bunx", "uvx"])
-const NODE_WRAPPERS = new Set(["npm-cli.js", "npx-cli.js", "npm", "npx"])
+const SHELLS = new Set(["sh", "bash", "dash", "ash", "zsh"])
+const RUNNERS = new Set(["npm", "npx", "pnpm", "pnpx", "yarn", "bunx", "uv", "uvx"])
+const RUNNER_SCRIPTS = new Set([
+  "npm-cli.js",
+  "npx-cli.js",
+  "npm",
+  "npx",
+  "pnpm",
+  "pnpm.cjs",
+  "pnpm.mjs",
+  "yarn",
+  "yarn.js"
+])
 const MAX_ANCESTORS = 16
 
 /**
- * Tells whether a command line is that of a wrapper: a shell, or a package runner such as npx, which outlives the host
- * that started it.
+ * Tells whether a command line is that of a wrapper: a shell that runs a script, or a package runner such as npx, which
+ * outlive the host that started them. A shell without arguments is somebody's terminal, and so a host.
  *
  * @category guards
  * @since 0.1.0
@@ -30,9 +41,10 @@ export const isWrapper = (commandLine: ReadonlyArray<string>): boolean => {
   if (program === undefined) return false
   // npm sets its process title, so that its command line is one string: "npm exec server"
   const name = Path.basename(program.split(" ")[0] ?? "").replace(/^-/, "")
-  if (WRAPPERS.has(name)) return true
+  if (SHELLS.has(name)) return args.some((arg) => arg !== "-i" && arg !== "-l" && arg !== "--login")
+  if (RUNNERS.has(name)) return true
   const script = args.find((arg) => !arg.startsWith("-"))
-  return /^node(js)?$/.test(name) && script !== undefined && NODE_WRAPPERS.has(Path.basename(script))
+  return /^node(js)?$/.test(name) && script !== undefined && RUNNER_SCRIPTS.has(Path.basename(script))
 }
 
 /**

@@ -24,9 +24,11 @@ import * as Stream from "effect/Stream"
 import * as Cancellation from "./Cancellation.ts"
 import * as Framing from "./Framing.ts"
 import { makeCalls } from "./internal/calls.ts"
+import { observer } from "./internal/observer.ts"
 import type { Batch, ReplyTo } from "./internal/serving.ts"
 import { makeServing } from "./internal/serving.ts"
-import * as Lifecycle from "./Lifecycle.ts"
+import { shorten } from "./internal/shorten.ts"
+import type * as Lifecycle from "./Lifecycle.ts"
 import * as Router from "./Router.ts"
 import * as JsonRpc from "./Schema.ts"
 import * as Transport from "./Transport.ts"
@@ -89,11 +91,11 @@ export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
   override get message(): string {
     switch (this.reason._tag) {
       case "Timeout":
-        return `no response to ${this.reason.method} in time`
+        return `${shorten(this.reason.method)} was not settled in time`
       case "Closed":
-        return `no response to ${this.reason.method}: ${this.reason.reason.message}`
+        return `${shorten(this.reason.method)} cannot be settled: ${this.reason.reason.message}`
       case "DecodeFailure":
-        return `the response to ${this.reason.method} cannot be read: ${this.reason.detail}`
+        return `the response to ${shorten(this.reason.method)} cannot be read: ${this.reason.detail}`
     }
   }
 }
@@ -109,7 +111,7 @@ export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
  * @since 0.1.0
  */
 export interface CallOptions {
-  /** Time for the whole call, queueing included; "Infinity" waits as long as it takes. @default the peer's `callTimeout` */
+  /** Time for the whole call, queueing included; zero or "Infinity" waits as long as it takes. @default the peer's `callTimeout` */
   readonly timeout?: Duration.Input | undefined
 }
 
@@ -171,13 +173,15 @@ export interface Options<out R = never> {
   readonly profile?: JsonRpc.Profile | undefined
   /** How requests are cancelled, in both directions. @default Cancellation.none */
   readonly cancellation?: Cancellation.Cancellation | undefined
-  /** Requests handled at the same time. @default "unbounded" */
+  /** Requests handled at the same time, one at least. @default "unbounded" */
   readonly concurrency?: number | "unbounded" | undefined
-  /** Requests that may wait for `concurrency`; more get -32603 "too many requests". @default 1024 */
+  /** Requests that may wait where `concurrency` is a number; more get -32603 "too many requests". @default 1024 */
   readonly maxQueuedRequests?: number | undefined
-  /** Time for one handler; a request that exceeds it gets -32603. @default no limit */
+  /** Time for one handler; a request that exceeds it gets -32603. Zero or infinity: no limit. @default no limit */
   readonly handlerTimeout?: Duration.Input | undefined
-  /** What a batch gets: served as JSON-RPC 2.0 says, or refused with -32600; a function decides batch by batch. @default "serve" */
+  /** Methods whose requests stay open by design, such as subscriptions: `concurrency` and `handlerTimeout` do not apply. @default none */
+  readonly openEnded?: ((method: string) => boolean) | undefined
+  /** What a batch gets: served as JSON-RPC 2.0 says, up to 1,000 messages, or refused with -32600; a function decides batch by batch. @default "serve" */
   readonly batch?: "serve" | "refuse" | (() => "serve" | "refuse") | undefined
   /** What a request gets whose id is in flight already: refused with -32600, or served after the first. @default "refuse" */
   readonly duplicateIds?: "refuse" | "serve" | undefined
@@ -185,12 +189,12 @@ export interface Options<out R = never> {
   readonly onBadInput?: "reply" | "count" | undefined
   /** Bytes of requests and notifications that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
   readonly maxBufferedInput?: number | undefined
-  /** Deadline of our own calls. @default "30 seconds" */
+  /** Deadline of our own calls. Zero or infinity: none. @default "30 seconds" */
   readonly callTimeout?: Duration.Input | undefined
   /** Calls of ours with a deadline that may be in flight; more wait. @default 1024 */
   readonly maxCallsInFlight?: number | undefined
-  /** Framing of the messages we start. @default the transport's or, where that is `auto`, that of the first valid message */
-  readonly framing?: Framing.Kind | undefined
+  /** Framing of the messages that we start. @default the transport's or, where that is `auto`, that of the first valid message */
+  readonly ownFraming?: Framing.Kind | undefined
 }
 
 // -----------------------------------------------------------------------------
@@ -216,11 +220,11 @@ export class Peer extends Context.Service<Peer, {
   readonly inputEnded: Effect.Effect<void, Transport.TransportError>
   /** Why the connection ended. */
   readonly closed: Effect.Effect<Transport.CloseReason>
-  /** Takes no more input. */
+  /** Takes no more input. Part of the end of a server, like `drained` and `cutOff`. */
   readonly stopReading: Effect.Effect<void>
   /** Returns when no request and no notification of the other side is being handled. */
   readonly drained: Effect.Effect<void>
-  /** Answers every request in flight with this error, interrupts their handlers, and returns how many there were when all have ended. */
+  /** Answers every request in flight with this error, interrupts their handlers, and returns how many there were when all have ended. The peer serves nothing afterwards. */
   readonly cutOff: (error: JsonRpc.JsonRpcError) => Effect.Effect<number>
   /** The requests being served and the calls that wait. */
   readonly inFlight: Effect.Effect<{
@@ -270,7 +274,8 @@ const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls m
  *
  * **Details**
  *
- * Handlers run with the services of the effect that makes the peer, and with their own {@link Caller}. Closing the scope
+ * Handlers run with the services of the effect that makes the peer, with a {@link Caller}, and each with a Scope of its
+ * own that is closed when it ends. Closing the scope
  * stops reading, fails the calls that wait, and interrupts the handlers without answering for them: a server answers
  * before, with `drained` and `cutOff`.
  *
@@ -285,7 +290,7 @@ const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls m
  * const program = Effect.gen(function*() {
  *   const [left, right] = yield* Transport.makePair()
  *   yield* Peer.make(right, { router: Router.raw((params) => Effect.succeed(params)) })
- *   const client = yield* Peer.make(left, { framing: "line" })
+ *   const client = yield* Peer.make(left, { ownFraming: "line" })
  *   return yield* client.call("echo", { text: "hello" })
  * })
  * ```
@@ -296,10 +301,10 @@ const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls m
 export const make = Effect.fnUntraced(function*<R = never>(
   transport: Transport.Transport["Service"],
   options?: Options<R>
-): Effect.fn.Return<Peer["Service"], never, Exclude<R, Caller> | Scope.Scope> {
+): Effect.fn.Return<Peer["Service"], never, Exclude<R, Caller | Scope.Scope> | Scope.Scope> {
   const clock = yield* Clock.Clock
-  const observe = yield* Lifecycle.Observer
-  const services = yield* Effect.context<Exclude<R, Caller>>()
+  const observe = yield* observer
+  const services = yield* Effect.context<Exclude<R, Caller | Scope.Scope>>()
 
   const profile = options?.profile ?? "strict"
   const cancellation = options?.cancellation ?? Cancellation.none
@@ -307,12 +312,17 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
   const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
   const decode = JsonRpc.decodeWith(profile)
+  const concurrency = options?.concurrency === undefined || options.concurrency === "unbounded"
+    ? Infinity
+    : options.concurrency
+  if (!(concurrency >= 1)) {
+    return yield* Effect.die(new RangeError(`concurrency must be at least 1, or "unbounded"; it is ${concurrency}`))
+  }
 
   let messages = 0
   let badInput = 0
   let unanswered = 0
   let strayResponses = 0
-  let arrivals = 0
   let last = clock.currentTimeMillisUnsafe()
   const touch = () => {
     last = clock.currentTimeMillisUnsafe()
@@ -320,7 +330,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   // ---- our own frames
 
-  let ownFraming = options?.framing ?? (transport.framing === "auto" ? undefined : transport.framing)
+  let ownFraming = options?.ownFraming ?? (transport.framing === "auto" ? undefined : transport.framing)
   // nothing of ours is written in a framing that the other side may not read
   const framingKnown = Deferred.makeUnsafe<void, Transport.TransportError>()
   if (ownFraming !== undefined) Deferred.doneUnsafe(framingKnown, Exit.void)
@@ -332,9 +342,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
       Effect.map((text) => Framing.frameOfText(text, ownFraming ?? "line"))
     )
 
-  const sendOwn = (message: JsonRpc.Request | JsonRpc.Notification) =>
+  /** `giveUp` ends the wait of a sender for room. */
+  const sendOwn = (message: JsonRpc.Request | JsonRpc.Notification, giveUp?: Effect.Effect<void>) =>
     Effect.andThen(Deferred.await(framingKnown), encodeOwn(message)).pipe(
-      Effect.flatMap(transport.send),
+      Effect.flatMap((frame) =>
+        transport.trySendUnsafe(frame)
+          ? Effect.void
+          : giveUp === undefined
+          ? transport.send(frame)
+          : Effect.raceFirst(transport.send(frame), giveUp)
+      ),
       Effect.mapError((error) => new PeerError({ reason: new Closed({ method: message.method, reason: error }) }))
     )
 
@@ -343,7 +360,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const calls = makeCalls<JsonRpc.JsonRpcError | PeerError>({
     maxInFlight: options?.maxCallsInFlight ?? 1_024,
     cancellation,
-    send: (id, method, params) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }),
+    send: (id, method, params, giveUp) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }, giveUp),
     sendCancellation: (method, params) => {
       const text = Result.getOrThrow(JsonRpc.encode({ method, params }, profile))
       transport.sendUnsafe(Framing.frameOfText(text, ownFraming ?? "line"))
@@ -357,7 +374,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     calls.close((method) => new PeerError({ reason: new Closed({ method, reason }) }))
   }
 
-  const limit = (timeout: Duration.Duration) => Duration.isFinite(timeout) ? timeout : undefined
+  const limit = (timeout: Duration.Duration) =>
+    Duration.isFinite(timeout) && !Duration.isZero(timeout) ? timeout : undefined
 
   const call: Peer["Service"]["call"] = (method, params, callOptions) =>
     Effect.suspend(() => {
@@ -399,8 +417,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     })),
     activity: {
       isBusyUnsafe: () => serving.isBusy() || calls.size() > 0,
-      lastUnsafe: () => last,
-      arrivalsUnsafe: () => arrivals
+      lastUnsafe: () => Math.max(last, transport.lastArrivalUnsafe()),
+      arrivalsUnsafe: transport.arrivalsUnsafe
     }
   })
 
@@ -411,13 +429,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
     transport,
     profile,
     cancellation,
-    concurrency: options?.concurrency === undefined || options.concurrency === "unbounded"
-      ? Infinity
-      : options.concurrency,
+    concurrency,
     maxQueuedRequests: options?.maxQueuedRequests ?? 1_024,
     handlerTimeout: options?.handlerTimeout === undefined
       ? undefined
       : limit(Duration.fromInputUnsafe(options.handlerTimeout)),
+    openEnded: (method) =>
+      options?.openEnded !== undefined && safely(() => options.openEnded?.(method) === true, false),
     duplicateIds: options?.duplicateIds ?? "refuse",
     observe,
     touch
@@ -429,7 +447,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
   /** Replies with id null are rationed: two sides that answer each other's errors must not do so for ever. */
   const mayAnswerNull = () => {
     const now = clock.currentTimeMillisUnsafe()
-    if (now - windowStart >= 1_000) {
+    // the wall clock may be set back
+    if (Math.abs(now - windowStart) >= 1_000) {
       windowStart = now
       windowReplies = 0
     }
@@ -475,11 +494,26 @@ export const make = Effect.fnUntraced(function*<R = never>(
       serving.request(message, size, to)
     } else if (JsonRpc.isNotification(message)) {
       if (message.method !== cancellation.method) return serving.notification(message, size)
-      const id = cancellation.requestId(message.params)
+      const id = safely(() => cancellation.requestId(message.params), undefined)
       if (id !== undefined) serving.cancel(id)
     } else if (!settleCall(message)) {
       strayResponses++
     }
+  }
+
+  /** Functions of the user that the reader must call do not end it. */
+  const safely = <A>(evaluate: () => A, otherwise: A): A => {
+    try {
+      return evaluate()
+    } catch (error) {
+      Effect.runForkWith(services)(Effect.logError("an option of the peer threw", error))
+      return otherwise
+    }
+  }
+
+  const batchPolicy = () => {
+    const { batch = "serve" } = options ?? {}
+    return typeof batch === "function" ? safely(batch, "refuse") : batch
   }
 
   const settleCall = (message: JsonRpc.Success | JsonRpc.Failure): boolean => {
@@ -489,8 +523,14 @@ export const make = Effect.fnUntraced(function*<R = never>(
   }
 
   const onBatch = (values: ReadonlyArray<unknown>, size: number, framing: Framing.Kind) => {
-    const policy = typeof options?.batch === "function" ? options.batch() : options?.batch ?? "serve"
-    const reason = values.length === 0 ? "EmptyBatch" : policy === "refuse" ? "BatchRefused" : undefined
+    const policy = batchPolicy()
+    const reason = values.length === 0
+      ? "EmptyBatch"
+      : policy === "refuse"
+      ? "BatchRefused"
+      : values.length > JsonRpc.maxBatchLength
+      ? "BatchTooLong"
+      : undefined
     if (reason !== undefined) {
       const invalid = new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false })
       return refuse(invalid, invalid.code, { framing, batch: undefined })
@@ -513,13 +553,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
   }
 
   const bufferHasRoom: Effect.Effect<void> = Effect.suspend(() => {
+    // what is answered without a handler, such as bad input, is bounded too
+    if (transport.queuedBytesUnsafe() > transport.maxQueuedBytes + maxBufferedInput) {
+      return Effect.andThen(transport.decongested, bufferHasRoom)
+    }
     if (serving.bufferedBytes() < maxBufferedInput) return Effect.void
     serving.onBuffered.closeUnsafe()
     return Effect.andThen(serving.onBuffered.await, bufferHasRoom)
   })
 
   const onItems = (items: ReadonlyArray<Framing.Item>) => {
-    arrivals++
     touch()
     for (const item of items) onItem(item)
     return bufferHasRoom
@@ -545,7 +588,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
   yield* Effect.forkScoped(
     Effect.map(transport.outputClosed, (reason) => closeCalls(new Transport.TransportError({ reason })))
   )
-  yield* Effect.addFinalizer(() => Effect.asVoid(serving.abandon))
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      reader.interruptUnsafe()
+      closeCalls(new Transport.TransportError({ reason: new Transport.Ended() }))
+      return serving.abandon
+    })
+  )
 
   return peer
 })

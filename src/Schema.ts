@@ -12,6 +12,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { shorten } from "./internal/shorten.ts"
 
 // -----------------------------------------------------------------------------
 // errors
@@ -68,7 +69,7 @@ export class JsonRpcError extends Schema.TaggedError<JsonRpcError>()("JsonRpcErr
 }) {
   /** The requested method does not exist. */
   static methodNotFound(method: string): JsonRpcError {
-    return new JsonRpcError({ code: ErrorCode.MethodNotFound, message: `Method not found: ${method}` })
+    return new JsonRpcError({ code: ErrorCode.MethodNotFound, message: `Method not found: ${shorten(method)}` })
   }
 
   /** The params of a known method do not fit it. `detail` says where and what was expected. */
@@ -88,17 +89,21 @@ export class JsonRpcError extends Schema.TaggedError<JsonRpcError>()("JsonRpcErr
  * @category errors
  * @since 0.1.0
  */
-export type InvalidReason =
-  | "InvalidJson"
-  | "NestedTooDeeply"
-  | "NotAMessage"
-  | "EmptyBatch"
-  | "BatchRefused"
-  | "InvalidVersion"
-  | "InvalidId"
-  | "InvalidMethod"
-  | "InvalidParams"
-  | "InvalidResponse"
+export type InvalidReason = typeof InvalidReasons.Type
+
+const InvalidReasons = Schema.Literals([
+  "InvalidJson",
+  "NestedTooDeeply",
+  "NotAMessage",
+  "EmptyBatch",
+  "BatchTooLong",
+  "BatchRefused",
+  "InvalidVersion",
+  "InvalidId",
+  "InvalidMethod",
+  "InvalidParams",
+  "InvalidResponse"
+])
 
 /**
  * Describes a frame that is not a valid message.
@@ -113,18 +118,7 @@ export type InvalidReason =
  * @since 0.1.0
  */
 export class InvalidMessage extends Schema.TaggedError<InvalidMessage>()("InvalidMessage", {
-  reason: Schema.Literals([
-    "InvalidJson",
-    "NestedTooDeeply",
-    "NotAMessage",
-    "EmptyBatch",
-    "BatchRefused",
-    "InvalidVersion",
-    "InvalidId",
-    "InvalidMethod",
-    "InvalidParams",
-    "InvalidResponse"
-  ]),
+  reason: InvalidReasons,
   id: Schema.NullOr(Schema.Union([Schema.String, Schema.Int])),
   responseShaped: Schema.Boolean
 }) {
@@ -143,6 +137,7 @@ const describeInvalid: Record<InvalidReason, string> = {
   NestedTooDeeply: "Invalid request: nested deeper than 1000 levels",
   NotAMessage: "Invalid request: not a JSON-RPC message (an object with a method, a result or an error)",
   EmptyBatch: "Invalid request: an empty batch",
+  BatchTooLong: "Invalid request: a batch of more than 1000 messages",
   BatchRefused: "Invalid request: batches are not supported on this connection",
   InvalidVersion: "Invalid request: jsonrpc must be \"2.0\"",
   InvalidId: "Invalid request: id must be a string or an integer between -(2^53 - 1) and 2^53 - 1",
@@ -461,6 +456,14 @@ export const parse = (text: string): Result.Result<unknown, InvalidMessage> => {
 }
 
 /**
+ * Largest number of messages that a peer accepts in one batch: 1,000.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const maxBatchLength: number = 1_000
+
+/**
  * Decodes one JSON value as a message.
  *
  * **Details**
@@ -595,6 +598,14 @@ const replaceLoneSurrogates = (json: string): string =>
  * @since 0.1.0
  */
 export const encode = (message: Message, profile: Profile = "strict"): Result.Result<string, NotSerializable> => {
+  const version = profile === "omit" ? "" : "\"jsonrpc\":\"2.0\","
+  if (isSuccess(message)) {
+    // apart, so that a result without JSON text is null instead of absent
+    return Result.map(
+      stringify(message.result),
+      (result) => `{${version}"id":${JSON.stringify(message.id)},"result":${result}}`
+    )
+  }
   const { jsonrpc: _, ...members } = message
-  return stringify(profile === "omit" ? members : { jsonrpc: "2.0", ...members })
+  return Result.map(stringify(members), (text) => `{${version}${text.slice(1)}`)
 }

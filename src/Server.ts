@@ -7,6 +7,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -14,7 +15,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { own, within } from "./internal/bounded.ts"
-import * as Lifecycle from "./Lifecycle.ts"
+import { observer } from "./internal/observer.ts"
+import type * as Lifecycle from "./Lifecycle.ts"
 import * as Peer from "./Peer.ts"
 import * as JsonRpc from "./Schema.ts"
 import * as Transport from "./Transport.ts"
@@ -35,9 +37,9 @@ export type StopReason = Lifecycle.StopReason
  * @since 0.1.0
  */
 export interface Options<out R = never> extends Peer.Options<R> {
-  /** Time for what is in flight once the server is ending. @default "30 seconds" */
+  /** Time for what is in flight, and for what was answered to be written, once the server is ending. @default "30 seconds" */
   readonly drainTimeout?: Duration.Input | undefined
-  /** Run when the server begins to end, before what is in flight is waited for: the place to end what would never end by itself. @default nothing */
+  /** Run when the server begins to end, within its `drainTimeout`: the place to end what would never end by itself. @default nothing */
   readonly onStopping?: Effect.Effect<void> | undefined
 }
 
@@ -64,9 +66,17 @@ export class Control extends Context.Service<Control, {
   readonly stop: (exitCode?: number) => Effect.Effect<void>
 }>()("effect-stdio/Server/Control") {}
 
-const SIGNAL_DRAIN = 1_000
-const INTERRUPTION_LIMIT = 500
-const FLUSH_LIMIT = 500
+/**
+ * What every handler of a server is given: its caller, the control of the server, and a scope of its own.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type HandlerServices = Control | Peer.Caller | Scope.Scope
+
+// milliseconds; those after an interruption add up to less than a signal's budget, and leave some to the layers
+const AT_LEISURE = { interruption: 500, flush: 500 }
+const IN_HURRY = { drain: 1_000, interruption: 200, flush: 150 }
 
 /**
  * Serves one connection until something ends it, and returns why.
@@ -78,8 +88,9 @@ const FLUSH_LIMIT = 500
  * - `OutputClosed`, `ParentExited`: nobody is there to answer; handlers are interrupted at once.
  * - Interrupting the effect, as a signal does, leaves one second to finish.
  *
- * Whatever is then left is answered with -32603 "server stopping" and interrupted, which may take half a second, and the
- * output is flushed, which may take another. A later reason only shortens the first part. The effect fails when the
+ * Whatever is then left is answered with -32603 "server stopping" and interrupted, which may take half a second. What was
+ * answered is flushed within what is left of `drainTimeout`, and half a second at least (after a signal, these two take
+ * 0.35 seconds together). A later reason only shortens this. The effect fails when the
  * input or output fails with something that is not an end (EIO or ENOSPC while writing, a stalled output).
  *
  * **Example** (A server on standard input and output)
@@ -106,13 +117,13 @@ export const run = <R = never>(
 ): Effect.Effect<
   StopReason,
   Transport.TransportError,
-  Exclude<Exclude<R, Control>, Peer.Caller> | Transport.Transport | Watchdog.Watchdog
+  Exclude<R, HandlerServices> | Transport.Transport | Watchdog.Watchdog
 > => {
-  type Services = Exclude<Exclude<R, Control>, Peer.Caller>
   return Effect.scoped(Effect.gen(function*() {
     const transport = yield* Transport.Transport
     const watchdog = yield* Watchdog.Watchdog
-    const observe = yield* Lifecycle.Observer
+    const observe = yield* observer
+    const clock = yield* Clock.Clock
     const drainTimeout = Duration.toMillis(Duration.fromInputUnsafe(options?.drainTimeout ?? "30 seconds"))
 
     const first = Deferred.makeUnsafe<StopReason, Transport.TransportError>()
@@ -124,17 +135,21 @@ export const run = <R = never>(
     observe?.({ _tag: "Started", cwd: workingDirectory(), idleTimeout: watchdog.idleTimeout })
 
     const peer = yield* Effect.provideService(
-      // Exclude does not distribute over a generic R: what remains after Caller and Control are provided is Services
-      Peer.make(transport, options) as Effect.Effect<Peer.Peer["Service"], never, Services | Control | Scope.Scope>,
+      // Exclude does not distribute over a generic R: with Control provided, Exclude<R, HandlerServices> remains
+      Peer.make(transport, options) as Effect.Effect<
+        Peer.Peer["Service"],
+        never,
+        Exclude<R, HandlerServices> | Control | Scope.Scope
+      >,
       Control,
       control
     )
 
     // ---- everything that may end the server
 
-    yield* Effect.forkScoped(Effect.matchEffect(peer.inputEnded, {
+    yield* Effect.forkScoped(Effect.matchCauseEffect(peer.inputEnded, {
       onSuccess: () => stopWith({ _tag: "InputEnded" }),
-      onFailure: (error) => Deferred.fail(first, error)
+      onFailure: (cause) => Deferred.failCause(first, cause)
     }))
     yield* transport.outputClosed.pipe(
       Effect.flatMap((reason) => {
@@ -159,40 +174,47 @@ export const run = <R = never>(
 
     // ---- the end
 
-    const drained = (limit: number) =>
+    /** Returns true when the effect ends first, false when the limit or the loss of the other side does. */
+    const before = (limit: number, effect: Effect.Effect<unknown>): Effect.Effect<boolean> =>
       Effect.raceFirst(
-        Effect.as(peer.drained, true),
-        Effect.as(
-          limit === Infinity ? Deferred.await(urgent) : Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)),
-          false
-        )
+        Effect.as(effect, true),
+        Effect.as(Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)), false)
       )
 
-    const finish = (isDrained: boolean) =>
-      Effect.gen(function*() {
-        if (!isDrained) {
-          const { requests } = yield* peer.inFlight
-          observe?.({ _tag: "CutOff", requests: requests.length })
-          yield* within(INTERRUPTION_LIMIT, peer.cutOff(JsonRpc.JsonRpcError.internal("server stopping")))
-        }
-        yield* within(FLUSH_LIMIT, transport.end)
-      })
-
-    const begin = Effect.andThen(within(INTERRUPTION_LIMIT, peer.stopReading), options?.onStopping ?? Effect.void)
+    const stopReading = within(AT_LEISURE.interruption, peer.stopReading)
+    const drain = (limit: number) =>
+      before(limit, stopReading.pipe(Effect.andThen(options?.onStopping ?? Effect.void), Effect.andThen(peer.drained)))
 
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         const exit = yield* Effect.exit(restore(Deferred.await(first)))
-        const interrupted = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
-        const failed = Exit.isFailure(exit) && !interrupted
-        const wait = interrupted ? SIGNAL_DRAIN : failed || isUrgent(exit) ? 0 : drainTimeout
-        yield* own(begin)
-        // an interruption while draining leaves one second from then on
-        const waited = interrupted ? undefined : yield* Effect.exit(restore(drained(wait)))
-        const isDrained = waited !== undefined && Exit.isSuccess(waited)
-          ? waited.value
-          : yield* own(drained(SIGNAL_DRAIN))
-        yield* own(finish(isDrained))
+        let hurried = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
+        const failed = Exit.isFailure(exit) && !hurried
+
+        /** Takes its time, until an interruption comes; from then on it hurries. */
+        const step = (effect: Effect.Effect<boolean>, inHurry: Effect.Effect<boolean>) =>
+          Effect.gen(function*() {
+            if (!hurried) {
+              const done = yield* Effect.exit(restore(effect))
+              if (Exit.isSuccess(done)) return done.value
+              hurried = true
+            }
+            return yield* own(inHurry)
+          })
+
+        const limit = failed || isUrgent(exit) ? 0 : drainTimeout
+        const deadline = clock.currentTimeMillisUnsafe() + limit
+        const isDrained = yield* step(drain(limit), drain(IN_HURRY.drain))
+        if (!isDrained) {
+          const { requests } = yield* peer.inFlight
+          if (requests.length > 0) observe?.({ _tag: "CutOff", requests: requests.length })
+          const stopping = peer.cutOff(JsonRpc.JsonRpcError.internal("server stopping"))
+          yield* within((hurried ? IN_HURRY : AT_LEISURE).interruption, stopping)
+        }
+        // what was answered in time is also written in what is left of it, for a reader that takes its time
+        const left = Math.max(AT_LEISURE.flush, deadline - clock.currentTimeMillisUnsafe())
+        const isFlushed = yield* step(before(left, transport.end), before(IN_HURRY.flush, transport.end))
+        if (!isFlushed) observe?.({ _tag: "Unflushed", queuedBytes: transport.queuedBytesUnsafe() })
         const reason: StopReason = Exit.isSuccess(exit) ? exit.value : { _tag: "Requested", exitCode: 0 }
         if (!failed) observe?.({ _tag: "Stopped", reason })
         return yield* exit

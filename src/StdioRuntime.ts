@@ -24,6 +24,7 @@ import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import { constants } from "node:os"
 import { isatty } from "node:tty"
+import { inspect } from "node:util"
 import { openStdin } from "./internal/adapters/stdinPump.ts"
 import { install } from "./internal/adapters/stdoutGuard.ts"
 import { own, within } from "./internal/bounded.ts"
@@ -95,6 +96,8 @@ const SIGNALS: ReadonlyArray<NodeJS.Signals> = process.platform === "win32"
 
 const SIGNAL_BUDGET = 1_500
 const FINALIZER_LIMIT = 500
+// a server that is interrupted takes up to 1.35 seconds of the signal's budget
+const HURRIED_FINALIZER_LIMIT = 100
 const STDERR_FLUSH_LIMIT = 250
 
 /**
@@ -184,14 +187,19 @@ export const runMain = <A, E, ROut, E2>(
       Context.add(Watchdog.Probe, ParentProbe.probe),
       Context.add(Logger.LogToStderr, true)
     )
-  )(runWithLayer(effect, options.layer))
+  )(runWithLayer(
+    effect,
+    options.layer,
+    () => signal === undefined && !uncaught ? FINALIZER_LIMIT : HURRIED_FINALIZER_LIMIT
+  ))
   fiber.addObserver(onExit)
 }
 
 /** Builds the layer, runs the effect, and releases the layer with a limit. */
 const runWithLayer = <A, E, ROut, E2>(
   effect: Effect.Effect<A, E, ROut | Stdio.Stdio>,
-  layer: Layer.Layer<ROut, E2, Stdio.Stdio>
+  layer: Layer.Layer<ROut, E2, Stdio.Stdio>,
+  releaseLimit: () => number
 ): Effect.Effect<A, E | E2, Stdio.Stdio> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
@@ -199,7 +207,7 @@ const runWithLayer = <A, E, ROut, E2>(
       const run = Effect.flatMap(Layer.buildWithScope(layer, scope), (services) =>
         Effect.provideContext(effect, services))
       const exit = yield* Effect.exit(restore(run))
-      yield* own(within(FINALIZER_LIMIT, Scope.close(scope, exit)))
+      yield* own(within(releaseLimit(), Scope.close(scope, exit)))
       return yield* exit
     })
   )
@@ -207,10 +215,9 @@ const runWithLayer = <A, E, ROut, E2>(
 const exitCode = (exit: Exit.Exit<unknown, unknown>, signalled: boolean): number => {
   if (Exit.isSuccess(exit)) {
     const { value } = exit
-    return Predicate.isTagged(value, "Requested") && Predicate.hasProperty(value, "exitCode")
-        && typeof value.exitCode === "number"
-      ? value.exitCode
-      : 0
+    if (!Predicate.isTagged(value, "Requested") || !Predicate.hasProperty(value, "exitCode")) return 0
+    const { exitCode } = value
+    return typeof exitCode === "number" && Number.isInteger(exitCode) && exitCode >= 0 && exitCode <= 255 ? exitCode : 1
   }
   if (Cause.hasInterruptsOnly(exit.cause)) return signalled ? 0 : 130
   return Runtime.getErrorExitCode(Cause.squash(exit.cause))
@@ -220,4 +227,5 @@ const report = (text: string) => {
   process.stderr.write(`${text}\n`)
 }
 
-const describe = (error: unknown) => error instanceof Error ? error.stack ?? error.message : String(error)
+// shows anything that can be thrown, and never throws itself
+const describe = (error: unknown) => inspect(error)

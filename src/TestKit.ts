@@ -20,7 +20,6 @@ import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as Framing from "./Framing.ts"
 import * as Lifecycle from "./Lifecycle.ts"
-import type * as Peer from "./Peer.ts"
 import * as JsonRpc from "./Schema.ts"
 import * as Server from "./Server.ts"
 import * as Transport from "./Transport.ts"
@@ -75,7 +74,7 @@ export interface Wire {
   readonly stall: Effect.Effect<void>
   /** Takes what is written again. */
   readonly resume: Effect.Effect<void>
-  /** Lets everything run that can run without time passing. */
+  /** Lets what can run without time passing run, for 64 turns of the scheduler. */
   readonly settled: Effect.Effect<void>
   /** The next message that was sent, in the order of sending; waits for it. */
   readonly next: Effect.Effect<unknown>
@@ -237,7 +236,7 @@ export const make = Effect.fnUntraced(
 
 const parsed = (frame: Framing.Frame) => Result.flatMap(Framing.text(frame), JsonRpc.parse)
 
-const TURNS = 20
+const TURNS = 64
 
 const settled: Effect.Effect<void> = Effect.asVoid(Effect.repeat(Effect.yieldNow, { times: TURNS }))
 
@@ -263,7 +262,7 @@ const settled: Effect.Effect<void> = Effect.asVoid(Effect.repeat(Effect.yieldNow
  */
 export const serve = Effect.fnUntraced(function*<R = never>(
   options?: ServeOptions<R>
-): Effect.fn.Return<ServerUnderTest, never, Exclude<Exclude<R, Server.Control>, Peer.Caller> | Scope.Scope> {
+): Effect.fn.Return<ServerUnderTest, never, Exclude<R, Server.HandlerServices> | Scope.Scope> {
   const events: Array<Lifecycle.Event> = []
   const wire = yield* make(options?.transport)
   const watchdog = Watchdog.layer(options?.watchdog).pipe(

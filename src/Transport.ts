@@ -158,6 +158,8 @@ export class Transport extends Context.Service<Transport, {
   readonly incoming: Stream.Stream<Framing.Item, TransportError>
   /** Queues a frame. Suspends while `maxQueuedBytes` wait to be written, fails once the output is closed. */
   readonly send: (frame: Framing.Frame) => Effect.Effect<void, TransportError>
+  /** Queues a frame at once where there is room; false when `send` would wait or fail. */
+  readonly trySendUnsafe: (frame: Framing.Frame) => boolean
   /** Queues a frame at once, whatever waits already; false when the output is closed. */
   readonly sendUnsafe: (frame: Framing.Frame) => boolean
   /** Whether so much waits to be written that nothing should be begun that makes more of it. */
@@ -174,6 +176,14 @@ export class Transport extends Context.Service<Transport, {
   readonly framing: Framing.Mode
   /** Largest frame this transport sends, in bytes. */
   readonly maxSendBytes: number
+  /** Bytes that may wait to be written before senders wait. */
+  readonly maxQueuedBytes: number
+  /** Bytes that wait to be written now. */
+  readonly queuedBytesUnsafe: () => number
+  /** Chunks of input seen so far, whether or not they completed a frame. */
+  readonly arrivalsUnsafe: () => number
+  /** When the last of them came, in milliseconds of the Clock; 0 when none did. */
+  readonly lastArrivalUnsafe: () => number
 }>()("effect-stdio/Transport") {}
 
 // -----------------------------------------------------------------------------
@@ -213,6 +223,7 @@ export interface Duplex {
 }
 
 const MIB = 1024 * 1024
+const STALL_GRACE = 100
 
 // -----------------------------------------------------------------------------
 // constructors
@@ -252,6 +263,8 @@ export const make = Effect.fnUntraced(
     let output: CloseReason | undefined
     let ended = false
     let lastProgress = 0
+    let arrivals = 0
+    let lastArrival = 0
 
     const closeOutput = (reason: CloseReason) => {
       if (output !== undefined) return
@@ -269,7 +282,7 @@ export const make = Effect.fnUntraced(
     const update = () => {
       if (outbox.isCongested()) clear.closeUnsafe()
       else clear.openUnsafe()
-      if (outbox.isCongested() || senders.length > 0) {
+      if (outbox.isCongested() || senders.length > 0 || (ended && outbox.size() > 0)) {
         if (!pressure.isOpen()) lastProgress = clock.currentTimeMillisUnsafe()
         pressure.openUnsafe()
       } else {
@@ -318,10 +331,14 @@ export const make = Effect.fnUntraced(
     )
 
     if (stallTimeout > 0 && stallTimeout !== Infinity) {
+      const hasStalled = () => pressure.isOpen() && clock.currentTimeMillisUnsafe() - lastProgress >= stallTimeout
       const stalled = Effect.gen(function*() {
         yield* pressure.await
         yield* Effect.sleep(Math.max(1, lastProgress + stallTimeout - clock.currentTimeMillisUnsafe()))
-        return pressure.isOpen() && clock.currentTimeMillisUnsafe() - lastProgress >= stallTimeout
+        if (!hasStalled()) return false
+        // after a machine's sleep the clock has jumped: the other side gets a moment to take something
+        yield* Effect.sleep(Math.min(stallTimeout, STALL_GRACE))
+        return hasStalled()
       })
       yield* stalled.pipe(
         Effect.repeat({ until: (isStalled) => isStalled }),
@@ -335,6 +352,9 @@ export const make = Effect.fnUntraced(
 
     const maxSendBytes = options?.maxSendBytes ?? (framing === "native" ? MIB : Infinity)
 
+    const mayAdd = (frame: Framing.Frame) =>
+      output === undefined && !ended && frame.bytes.length <= maxSendBytes && senders.length === 0 && outbox.fits(frame)
+
     const send = (frame: Framing.Frame): Effect.Effect<void, TransportError> =>
       Effect.suspend(() => {
         if (output !== undefined) return Effect.fail(new TransportError({ reason: output }))
@@ -343,7 +363,7 @@ export const make = Effect.fnUntraced(
           const reason = new FrameTooLarge({ size: frame.bytes.length, limit: maxSendBytes })
           return Effect.fail(new TransportError({ reason }))
         }
-        if (senders.length === 0 && outbox.fits(frame)) {
+        if (mayAdd(frame)) {
           add(frame)
           return Effect.void
         }
@@ -361,6 +381,11 @@ export const make = Effect.fnUntraced(
 
     return Transport.of({
       incoming: duplex.input.pipe(
+        Stream.mapArray((chunks) => {
+          arrivals += chunks.length
+          lastArrival = clock.currentTimeMillisUnsafe()
+          return chunks
+        }),
         Stream.catchCause((cause): Stream.Stream<never, TransportError> => {
           if (Cause.hasInterruptsOnly(cause)) return Stream.failCause(Cause.interrupt())
           const reason = inputReason(Cause.squash(cause))
@@ -374,6 +399,11 @@ export const make = Effect.fnUntraced(
         Stream.onEnd(Effect.sync(() => Deferred.doneUnsafe(closed, Exit.succeed(new InputEnded()))))
       ),
       send,
+      trySendUnsafe: (frame) => {
+        if (!mayAdd(frame)) return false
+        add(frame)
+        return true
+      },
       sendUnsafe: (frame) => {
         if (output !== undefined || ended) return false
         add(frame)
@@ -384,12 +414,17 @@ export const make = Effect.fnUntraced(
       end: Effect.suspend(() => {
         ended = true
         work.openUnsafe()
+        update()
         return Deferred.await(written)
       }),
       closed: Deferred.await(closed),
       outputClosed: Deferred.await(outputClosed),
       framing,
-      maxSendBytes
+      maxSendBytes,
+      maxQueuedBytes,
+      queuedBytesUnsafe: outbox.size,
+      arrivalsUnsafe: () => arrivals,
+      lastArrivalUnsafe: () => lastArrival
     })
   }
 )

@@ -11,7 +11,8 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Lifecycle from "./Lifecycle.ts"
+import { observer } from "./internal/observer.ts"
+import type * as Lifecycle from "./Lifecycle.ts"
 import type * as Peer from "./Peer.ts"
 
 // -----------------------------------------------------------------------------
@@ -44,8 +45,8 @@ export interface Options {
   readonly parentPoll?: Duration.Input | undefined
   /** Processes the server depends on. @default the parent and, where it is a wrapper such as npx or sh, what stands above it */
   readonly parentPids?: ReadonlyArray<number> | undefined
-  /** Whether each look at the parent is an event. @default false */
-  readonly tellPolls?: boolean | undefined
+  /** Whether each look at the parent is a `ParentPoll` event. @default false */
+  readonly pollEvents?: boolean | undefined
 }
 
 // -----------------------------------------------------------------------------
@@ -126,7 +127,7 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
     Watchdog,
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
-      const observe = yield* Lifecycle.Observer
+      const observe = yield* observer
       const probe = yield* Probe
       const idle = millis(options?.idle ?? "10 minutes")
       const startup = millis(options?.startup ?? 0)
@@ -185,7 +186,7 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
         }
         while (true) {
           yield* Effect.sleep(poll)
-          if (options?.tellPolls === true) observe?.({ _tag: "ParentPoll", pids })
+          if (options?.pollEvents === true) observe?.({ _tag: "ParentPoll", pids })
           for (const { identity, pid } of watched) {
             const liveness = yield* probe.inspect(pid)
             if (liveness._tag === "Gone") return exited(pid, liveness.why)
@@ -233,7 +234,7 @@ const millis = (duration: Duration.Input): number => {
 const nothingArrives = (activity: Peer.Activity): Effect.Effect<boolean> =>
   Effect.suspend(() => {
     const before = activity.arrivalsUnsafe()
-    return Effect.as(Effect.yieldNow, undefined).pipe(
+    return Effect.yieldNow.pipe(
       Effect.repeat({ times: TURNS }),
       Effect.map(() => activity.arrivalsUnsafe() === before)
     )

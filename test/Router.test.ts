@@ -100,53 +100,62 @@ describe("typed requests", () => {
     ["[\"list\"][1]", Schema.Struct({ list: Schema.Array(Schema.Int) }), { list: [1, SECRET] }],
     ["[\"either\"]", Schema.Struct({ either: Schema.Union([Schema.Finite, Schema.Boolean]) }), { either: SECRET }],
     ["[\"missing\"]", Schema.Struct({ missing: Schema.String }), { other: SECRET }]
-  ])("answers params that do not fit with -32602, their place and not their value: %s", ([place, schema, params]) =>
-    Effect.gen(function*() {
-      const log = makeLog()
-      let ran = false
-      const router = Router.request(Router.empty, "take", { params: schema, result: Nothing }, () =>
-        Effect.sync(() => {
-          ran = true
-          return {}
-        }))
-      const server = yield* Effect.provide(TestKit.serve({ router }), log.layer)
-      yield* server.receive({ id: 1, method: "take", params })
-      yield* server.settled
-      const text = yield* server.sentText
-      assert.deepStrictEqual(
-        (yield* server.sent).map((reply) => (reply as { readonly error: { readonly code: number } }).error.code),
-        [-32602]
-      )
-      assert.include(text, `at ${place.replaceAll("\"", "\\\"")}`)
-      assert.notInclude(text + JSON.stringify([log.lines, yield* server.events]), SECRET)
-      assert.isFalse(ran)
-    }))
+  ])(
+    "answers params that do not fit with -32602, their place and not their value: %s",
+    ([place, schema, params]) =>
+      Effect.gen(function*() {
+        const log = makeLog()
+        let ran = false
+        const router = Router.request(Router.empty, "take", { params: schema, result: Nothing }, () =>
+          Effect.sync(() => {
+            ran = true
+            return {}
+          }))
+        const server = yield* Effect.provide(TestKit.serve({ router }), log.layer)
+        yield* server.receive({ id: 1, method: "take", params })
+        yield* server.settled
+        const text = yield* server.sentText
+        assert.deepStrictEqual(
+          (yield* server.sent).map((reply) => (reply as { readonly error: { readonly code: number } }).error.code),
+          [-32602]
+        )
+        assert.include(text, `at ${place.replaceAll("\"", "\\\"")}`)
+        assert.notInclude(text + JSON.stringify([log.lines, yield* server.events]), SECRET)
+        assert.isFalse(ran)
+      })
+  )
 
-  it.effect.each(["absent", "null", "[]", "{}"])("runs a method without params when they are %s", (written) =>
-    Effect.gen(function*() {
-      const router = Router.request(
-        Router.empty,
-        "list",
-        { params: Nothing, result: Schema.String },
-        () => Effect.succeed("done")
-      )
-      const params = written === "absent" ? {} : { params: JSON.parse(written) as unknown }
-      assert.deepStrictEqual(yield* answers(router, { id: 1, method: "list", ...params }), [success(1, "done")])
-    }))
+  it.effect.each(["absent", "null", "[]", "{}"])(
+    "runs a method without params when they are %s",
+    (written) =>
+      Effect.gen(function*() {
+        const router = Router.request(
+          Router.empty,
+          "list",
+          { params: Nothing, result: Schema.String },
+          () => Effect.succeed("done")
+        )
+        const params = written === "absent" ? {} : { params: JSON.parse(written) as unknown }
+        assert.deepStrictEqual(yield* answers(router, { id: 1, method: "list", ...params }), [success(1, "done")])
+      })
+  )
 
-  it.effect.each(["absent", "null", "[]", "{}"])("leaves out optional params when they are %s", (written) =>
-    Effect.gen(function*() {
-      const router = Router.request(
-        Router.empty,
-        "list",
-        { params: Schema.Struct({ cursor: Schema.optionalKey(Schema.String) }), result: Schema.Unknown },
-        (params) => Effect.succeed({ cursor: params.cursor ?? "first page" })
-      )
-      const params = written === "absent" ? {} : { params: JSON.parse(written) as unknown }
-      assert.deepStrictEqual(yield* answers(router, { id: 1, method: "list", ...params }), [
-        success(1, { cursor: "first page" })
-      ])
-    }))
+  it.effect.each(["absent", "null", "[]", "{}"])(
+    "leaves out optional params when they are %s",
+    (written) =>
+      Effect.gen(function*() {
+        const router = Router.request(
+          Router.empty,
+          "list",
+          { params: Schema.Struct({ cursor: Schema.optionalKey(Schema.String) }), result: Schema.Unknown },
+          (params) => Effect.succeed({ cursor: params.cursor ?? "first page" })
+        )
+        const params = written === "absent" ? {} : { params: JSON.parse(written) as unknown }
+        assert.deepStrictEqual(yield* answers(router, { id: 1, method: "list", ...params }), [
+          success(1, { cursor: "first page" })
+        ])
+      })
+  )
 
   it.effect("passes on the error a handler fails with, unchanged", () =>
     Effect.gen(function*() {

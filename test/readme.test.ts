@@ -17,20 +17,23 @@ const normalized = (source: string) => {
   return [...imports.toSorted(), ...lines.filter((line) => !line.startsWith("import "))].join("\n").trim()
 }
 
-const shown = [...read("README.md").matchAll(/<!-- file: (\S+) -->\n+```ts\n([^]*?)```/g)]
+const shown = Array.from(
+  read("README.md").matchAll(/<!-- file: (\S+) -->\n+```ts\n([^]*?)```/g),
+  ([, file = "", program = ""]) => ({ file, program })
+)
 
 it("the README shows at least a server, an MCP server and a client", () => {
-  assert.deepStrictEqual(shown.map(([, file]) => file), [
+  assert.deepStrictEqual(shown.map(({ file }) => file), [
     "examples/hello/server.ts",
     "examples/hello/mcp.ts",
     "examples/hello/client.ts"
   ])
 })
 
-it.each(shown)("what the README shows is the example file (%#)", (_, file, program) => {
-  assert.strictEqual(normalized(program ?? ""), normalized(read(file ?? "")))
+it.each(shown)("what the README shows is $file", ({ file, program }) => {
+  assert.strictEqual(normalized(program), normalized(read(file)))
 })
 
-it.each(shown)("a program the README shows has at most 25 lines of code (%#)", (_, _file, program) => {
-  assert.isAtMost((program ?? "").split("\n").filter((line) => line.trim() !== "").length, 25)
+it.each(shown)("$file has at most 25 lines of code", ({ program }) => {
+  assert.isAtMost(program.split("\n").filter((line) => line.trim() !== "").length, 25)
 })

@@ -16,8 +16,13 @@ import type * as JsonRpc from "../Schema.ts"
 export interface Options<E> {
   readonly maxInFlight: number
   readonly cancellation: Cancellation
-  /** Writes the request; suspends while the output is congested. */
-  readonly send: (id: JsonRpc.Id, method: string, params: object | undefined) => Effect.Effect<void, E>
+  /** Writes the request; suspends while the output is congested, and until `giveUp` returns. */
+  readonly send: (
+    id: JsonRpc.Id,
+    method: string,
+    params: object | undefined,
+    giveUp: Effect.Effect<void>
+  ) => Effect.Effect<void, E>
   /** Tells the other side, at once, that no answer is wanted any more. */
   readonly sendCancellation: (method: string, params: object) => void
   readonly timedOut: (method: string) => E
@@ -61,8 +66,9 @@ export const makeCalls = <E>(options: Options<E>): Calls<E> => {
       let sent = false
       // registered before it is sent: the answer may be there before `send` returns
       pending.set(id, { method, answer })
-      return options.send(id, method, params).pipe(
+      return options.send(id, method, params, Effect.ignore(Deferred.await(answer))).pipe(
         Effect.andThen(Effect.suspend(() => {
+          // not when the wait was given up, but then there is nobody to tell either
           sent = true
           return Deferred.await(answer)
         })),

@@ -19,6 +19,7 @@ import type * as Lifecycle from "../Lifecycle.ts"
 import * as Router from "../Router.ts"
 import * as JsonRpc from "../Schema.ts"
 import type * as Transport from "../Transport.ts"
+import { shorten } from "./shorten.ts"
 
 /** @internal */
 export interface Options {
@@ -30,6 +31,7 @@ export interface Options {
   readonly concurrency: number
   readonly maxQueuedRequests: number
   readonly handlerTimeout: Duration.Duration | undefined
+  readonly openEnded: (method: string) => boolean
   readonly duplicateIds: "refuse" | "serve"
   readonly observe: ((event: Lifecycle.Event) => void) | undefined
   readonly touch: () => void
@@ -44,20 +46,27 @@ export interface ReplyTo {
 /** Collects the replies of one batch; they leave together when the last member is settled. @internal */
 export interface Batch {
   open: number
-  readonly replies: Array<string>
+  readonly replies: Array<{ readonly id: JsonRpc.Id | null; readonly text: string }>
 }
 
 interface Entry extends ReplyTo {
   readonly id: JsonRpc.Id
   readonly method: string
   readonly params: unknown
+  /** What it counts towards the buffered input while it waits. */
   readonly size: number
-  state: "waiting" | "running"
+  readonly openEnded: boolean
+  state: "waiting" | "running" | "ended"
   replied: boolean
   cancelled: boolean
   fiber: Fiber.Fiber<unknown, JsonRpc.JsonRpcError> | undefined
-  /** Requests that reuse the id and wait until this one has ended. */
-  readonly successors: Array<Entry>
+  timer: Fiber.Fiber<void> | undefined
+}
+
+/** The requests in flight under one id: the first is begun or waits for admission, the others wait for the first. */
+interface Slot {
+  readonly entries: Array<Entry>
+  head: number
 }
 
 /** @internal */
@@ -79,6 +88,9 @@ export interface Serving {
   readonly abandon: Effect.Effect<unknown>
 }
 
+// what an entry takes beside its bytes, roughly
+const ENTRY_BYTES = 256
+
 const requests = Metric.counter("effect_stdio_requests", { description: "Requests received", incremental: true })
 const errors = Metric.counter("effect_stdio_request_errors", {
   description: "Requests answered with an error",
@@ -94,18 +106,21 @@ export const makeServing = (options: Options): Serving => {
   const { cancellation, context, observe, router, touch, transport } = options
   const runFork = Effect.runForkWith(context)
 
-  const inFlight = new Map<JsonRpc.Id, Entry>()
+  const slots = new Map<JsonRpc.Id, Slot>()
+  // entries that were cancelled or answered while they waited stay in it and are passed over
   let queue: Array<Entry> = []
+  let head = 0
+  let waiting = 0
   // bounded by maxBufferedInput: the reader pauses
   let pendingNotifications: Array<{ readonly notification: JsonRpc.Notification; readonly size: number }> = []
   let notifying: Fiber.Fiber<void> | undefined
   let running = 0
   let open = 0
   let buffered = 0
+  let noReplies = 0
   let admitting = false
   let awaitingRelief = false
-  let wasCutOff = false
-  let noReplies = 0
+  let ending: "no" | "cut off" | "abandoned" = "no"
   const drained = Latch.makeUnsafe(true)
   const onBuffered = Latch.makeUnsafe(false)
 
@@ -119,6 +134,8 @@ export const makeServing = (options: Options): Serving => {
     else drained.closeUnsafe()
   }
 
+  const entriesOf = ({ entries, head }: Slot) => entries.slice(head)
+
   // ---- replies
 
   const write = (text: string, framing: Framing.Kind) => {
@@ -126,33 +143,46 @@ export const makeServing = (options: Options): Serving => {
     touch()
   }
 
-  const encode = (message: JsonRpc.Success | JsonRpc.Failure): string => {
-    const encoded = JsonRpc.encode(message, options.profile)
-    if (Result.isFailure(encoded)) {
-      return encodeError(message.id ?? null, JsonRpc.JsonRpcError.internal("The result cannot be written as JSON"))
-    }
-    const text = encoded.success
-    if (transport.maxSendBytes === Infinity || text.length * 3 <= transport.maxSendBytes) return text
+  const exceeds = (text: string): number | undefined => {
+    if (text.length * 3 <= transport.maxSendBytes) return undefined
     const size = new TextEncoder().encode(text).length
-    return size <= transport.maxSendBytes ? text : encodeError(
-      message.id ?? null,
-      JsonRpc.JsonRpcError.internal(
-        `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
-      )
-    )
+    return size > transport.maxSendBytes ? size : undefined
   }
 
-  const encodeError = (id: JsonRpc.Id | null, error: JsonRpc.JsonRpcError) =>
-    Result.getOrThrow(JsonRpc.encode(JsonRpc.failure(id, error), options.profile))
+  const encode = (message: JsonRpc.Success | JsonRpc.Failure): string => {
+    const encoded = JsonRpc.encode(message, options.profile)
+    if (Result.isFailure(encoded)) return encodeError(message.id, "The result cannot be written as JSON")
+    const size = exceeds(encoded.success)
+    return size === undefined
+      ? encoded.success
+      : encodeError(message.id, `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`)
+  }
+
+  const encodeError = (id: JsonRpc.Id | null | undefined, message: string) =>
+    Result.getOrThrow(
+      JsonRpc.encode(JsonRpc.failure(id ?? null, JsonRpc.JsonRpcError.internal(message)), options.profile)
+    )
 
   const reply = (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => {
-    const text = encode(message)
-    if (to.batch === undefined) write(text, to.framing)
-    else to.batch.replies.push(text)
+    if (to.batch === undefined) write(encode(message), to.framing)
+    else to.batch.replies.push({ id: message.id ?? null, text: encode(message) })
   }
 
   const settleBatch = (batch: Batch, framing: Framing.Kind) => {
-    if (batch.open === 0 && batch.replies.length > 0) write(`[${batch.replies.join(",")}]`, framing)
+    if (batch.open !== 0 || batch.replies.length === 0) return
+    const text = join(batch.replies.map(({ text }) => text))
+    const size = exceeds(text)
+    write(
+      size === undefined ?
+        text :
+        join(batch.replies.map(({ id }) =>
+          encodeError(
+            id,
+            `The batch's results have ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
+          )
+        )),
+      framing
+    )
   }
 
   const settleInBatch = (to: ReplyTo) => {
@@ -168,52 +198,74 @@ export const makeServing = (options: Options): Serving => {
     reply(error === undefined ? JsonRpc.success(entry.id, outcome) : JsonRpc.failure(entry.id, error), entry)
   }
 
+  const isSilent = (entry: Entry) => entry.cancelled && !cancellation.answered
+
   // ---- admission
 
-  const mayStart = () => running < options.concurrency && !transport.isCongestedUnsafe()
+  const mayStart = (entry: Entry) =>
+    entry.openEnded || (running < options.concurrency && !transport.isCongestedUnsafe())
 
   const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
     requests.updateUnsafe(1, context)
-    observe?.({ _tag: "Request", id, method })
+    observe?.({ _tag: "Request", id, method: shorten(method) })
     const entry: Entry = {
       id,
       method,
       params,
-      size,
+      size: size + ENTRY_BYTES,
       framing: to.framing,
       batch: to.batch,
+      openEnded: options.openEnded(method),
       state: "waiting",
       replied: false,
       cancelled: false,
       fiber: undefined,
-      successors: []
+      timer: undefined
     }
-    const holder = inFlight.get(id)
-    if (holder === undefined) {
-      if (running >= options.concurrency && queue.length >= options.maxQueuedRequests) {
-        answer(entry, undefined, JsonRpc.JsonRpcError.internal("too many requests"))
-        return
-      }
-    } else if (!holder.cancelled && options.duplicateIds === "refuse") {
-      const message = "Invalid request: a request with this id is in flight"
-      answer(entry, undefined, new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.InvalidRequest, message }))
+    const slot = slots.get(id)
+    const refusal = refusalOf(entry, slot)
+    if (refusal !== undefined) {
+      answer(entry, undefined, refusal)
       return
     }
     open++
     if (entry.batch !== undefined) entry.batch.open++
     updateDrained()
-    if (holder !== undefined) {
-      changeBuffered(size)
-      holder.successors.push(entry)
+    if (slot !== undefined) {
+      wait(entry)
+      slot.entries.push(entry)
       return
     }
-    inFlight.set(id, entry)
-    if (queue.length === 0 && mayStart()) start(entry)
+    slots.set(id, { entries: [entry], head: 0 })
+    if (waiting === 0 && mayStart(entry)) start(entry)
     else enqueue(entry)
   }
 
-  const enqueue = (entry: Entry) => {
+  const refusalOf = (entry: Entry, slot: Slot | undefined): JsonRpc.JsonRpcError | undefined => {
+    // an id whose only bearers were cancelled is free again as soon as they have ended
+    if (slot !== undefined && options.duplicateIds === "refuse" && entriesOf(slot).some((other) => !other.cancelled)) {
+      const message = "Invalid request: a request with this id is in flight"
+      return new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.InvalidRequest, message })
+    }
+    if (ending !== "no") return JsonRpc.JsonRpcError.internal("server stopping")
+    const mustWait = slot !== undefined || (running >= options.concurrency && !entry.openEnded)
+    return mustWait && options.concurrency !== Infinity && waiting >= options.maxQueuedRequests
+      ? JsonRpc.JsonRpcError.internal("too many requests")
+      : undefined
+  }
+
+  const wait = (entry: Entry) => {
+    waiting++
     changeBuffered(entry.size)
+  }
+
+  const stopWaiting = (entry: Entry) => {
+    waiting--
+    changeBuffered(-entry.size)
+  }
+
+  const enqueue = (entry: Entry) => {
+    wait(entry)
     queue.push(entry)
     admit()
   }
@@ -222,14 +274,18 @@ export const makeServing = (options: Options): Serving => {
     // a handler that ends at once comes back here: the loop below goes on instead of nesting
     if (admitting) return
     admitting = true
-    let next = 0
-    while (next < queue.length && mayStart()) {
-      const entry = queue[next++]
-      if (entry === undefined || entry.state !== "waiting" || entry.replied || entry.cancelled) continue
-      changeBuffered(-entry.size)
+    for (let entry = queue[head]; entry !== undefined; entry = queue[head]) {
+      const isWaiting = entry.state === "waiting"
+      if (isWaiting && !mayStart(entry)) break
+      head++
+      if (!isWaiting) continue
+      stopWaiting(entry)
       start(entry)
     }
-    queue = next === 0 ? queue : queue.slice(next)
+    if (head === queue.length || head > 1_024) {
+      queue = queue.slice(head)
+      head = 0
+    }
     admitting = false
     if (queue.length > 0 && !awaitingRelief && transport.isCongestedUnsafe()) {
       awaitingRelief = true
@@ -242,9 +298,12 @@ export const makeServing = (options: Options): Serving => {
 
   const start = (entry: Entry) => {
     entry.state = "running"
-    running++
+    if (!entry.openEnded) running++
     const fiber = runFork(serve(entry))
     entry.fiber = fiber
+    if (options.handlerTimeout !== undefined && !entry.openEnded && fiber.pollUnsafe() === undefined) {
+      entry.timer = runFork(Effect.andThen(Effect.sleep(options.handlerTimeout), Effect.sync(() => overrun(entry))))
+    }
     fiber.addObserver((exit) => finish(entry, exit))
   }
 
@@ -252,13 +311,10 @@ export const makeServing = (options: Options): Serving => {
     const { id, method } = entry
     const handler = router.requests.get(method) ?? router.otherRequests
     if (handler === undefined) return Effect.fail(JsonRpc.JsonRpcError.methodNotFound(method))
-    const handled = Effect.suspend(() => handler(entry.params, { id, method }))
+    // what a handler acquires is released when it ends
     return Effect.withSpan(
-      options.handlerTimeout === undefined ? handled : Effect.timeoutOrElse(handled, {
-        duration: options.handlerTimeout,
-        orElse: () => Effect.fail(JsonRpc.JsonRpcError.internal("The handler took too long"))
-      }),
-      method,
+      Effect.scoped(Effect.suspend(() => handler(entry.params, { id, method }))),
+      shorten(method),
       {
         kind: "server",
         captureStackTrace: false,
@@ -267,17 +323,26 @@ export const makeServing = (options: Options): Serving => {
     )
   }
 
+  /** The time of a handler is over: its caller gets its answer now, however long the handler takes to end. */
+  const overrun = (entry: Entry) => {
+    if (!entry.replied && !isSilent(entry)) {
+      answer(entry, undefined, JsonRpc.JsonRpcError.internal("The handler took too long"))
+    }
+    entry.fiber?.interruptUnsafe()
+  }
+
   // ---- the end of a request
 
   const finish = (entry: Entry, exit: Exit.Exit<unknown, JsonRpc.JsonRpcError>) => {
-    running--
+    entry.timer?.interruptUnsafe()
+    if (!entry.openEnded) running--
     if (!entry.replied) settle(entry, exit)
     release(entry)
     admit()
   }
 
   const settle = (entry: Entry, exit: Exit.Exit<unknown, JsonRpc.JsonRpcError>) => {
-    if (entry.cancelled && !cancellation.answered) return
+    if (isSilent(entry)) return
     if (exit._tag === "Success") {
       if (exit.value === Router.noReply) noReplies++
       else answer(entry, exit.value)
@@ -290,7 +355,7 @@ export const makeServing = (options: Options): Serving => {
       answer(entry, undefined, requestCancelled())
     } else {
       // what went wrong is for our log, not for the other side
-      runFork(Effect.logError(`the handler of ${entry.method} died`, exit.cause))
+      runFork(Effect.logError(`the handler of ${shorten(entry.method)} died`, exit.cause))
       answer(entry, undefined, JsonRpc.JsonRpcError.internal())
     }
   }
@@ -298,29 +363,37 @@ export const makeServing = (options: Options): Serving => {
   const requestCancelled = () =>
     new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.RequestCancelled, message: "Request cancelled" })
 
-  /** Frees the id, for the next request that waits for it. */
+  /** Ends an entry that holds its id, and frees the id for the next request that waits for it. */
   const release = (entry: Entry) => {
-    settleInBatch(entry)
-    const [successor, ...others] = entry.successors
-    if (successor === undefined) {
-      inFlight.delete(entry.id)
-    } else {
-      inFlight.set(entry.id, successor)
-      successor.successors.push(...others)
-      changeBuffered(-successor.size)
-      if (successor.cancelled || successor.replied) release(successor)
-      else enqueue(successor)
+    const slot = slots.get(entry.id)
+    end(entry)
+    if (slot === undefined) return
+    slot.head++
+    for (let next = slot.entries[slot.head]; next !== undefined; next = slot.entries[slot.head]) {
+      stopWaiting(next)
+      if (!next.cancelled && !next.replied) {
+        enqueue(next)
+        return
+      }
+      end(next)
+      slot.head++
     }
+    slots.delete(entry.id)
+  }
+
+  const end = (entry: Entry) => {
+    entry.state = "ended"
+    settleInBatch(entry)
     open--
     touch()
     updateDrained()
   }
 
   const cancel = (id: JsonRpc.Id) => {
-    const holder = inFlight.get(id)
-    if (holder === undefined) return
+    const slot = slots.get(id)
+    if (slot === undefined) return
     // the newest bearer of the id is meant
-    const entry = [...holder.successors, holder].find((candidate) => !candidate.cancelled)
+    const entry = slot.entries.findLast((candidate, index) => index >= slot.head && !candidate.cancelled)
     if (entry === undefined || cancellation.protectedMethods.has(entry.method)) return
     entry.cancelled = true
     if (entry.state === "running") {
@@ -328,10 +401,9 @@ export const makeServing = (options: Options): Serving => {
       return
     }
     if (cancellation.answered) answer(entry, undefined, requestCancelled())
-    // a successor leaves when its turn comes
-    if (entry !== holder) return
-    queue = queue.filter((waiting) => waiting !== entry)
-    changeBuffered(-entry.size)
+    // one that waits for another of the same id leaves when its turn comes
+    if (slot.entries[slot.head] !== entry) return
+    stopWaiting(entry)
     release(entry)
   }
 
@@ -340,17 +412,20 @@ export const makeServing = (options: Options): Serving => {
   const notification = (message: JsonRpc.Notification, size: number) => {
     notifications.updateUnsafe(1, context)
     if (router.notifications.get(message.method) === undefined && router.otherNotifications === undefined) return
-    pendingNotifications.push({ notification: message, size })
-    changeBuffered(size)
-    if (notifying !== undefined) return
+    pendingNotifications.push({ notification: message, size: size + ENTRY_BYTES })
+    changeBuffered(size + ENTRY_BYTES)
+    if (notifying === undefined) startNotifying()
+  }
+
+  const startNotifying = () => {
     const fiber = runFork(notify)
     notifying = fiber
+    updateDrained()
     fiber.addObserver(() => {
       notifying = undefined
       touch()
       updateDrained()
     })
-    updateDrained()
   }
 
   // one after the other, in the order of their arrival
@@ -369,46 +444,61 @@ export const makeServing = (options: Options): Serving => {
   const handleNotification = ({ method, params }: JsonRpc.Notification): Effect.Effect<void> => {
     const handler = router.notifications.get(method) ?? router.otherNotifications
     if (handler === undefined) return Effect.void
-    const handled = Effect.suspend(() => handler(params, method))
+    const handled = Effect.scoped(Effect.suspend(() => handler(params, method)))
+    const limited = options.handlerTimeout === undefined ? handled : Effect.timeoutOrElse(handled, {
+      duration: options.handlerTimeout,
+      orElse: () => Effect.logWarning(`the handler of the notification ${shorten(method)} took too long`)
+    })
+    // whatever becomes of one handler, the next notification gets its own
     return Effect.catchCause(
-      options.handlerTimeout === undefined
-        ? handled
-        : Effect.asVoid(Effect.timeoutOption(handled, options.handlerTimeout)),
-      (cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Effect.failCause(Cause.interrupt())
-          : Effect.logWarning(`the handler of the notification ${method} failed`, cause)
+      limited,
+      (cause) => Effect.logWarning(`the handler of the notification ${shorten(method)} failed`, cause)
     )
   }
 
   // ---- the end of everything
 
+  const entries = () => [...slots.values()].flatMap(entriesOf)
+
+  const fibers = () => entries().flatMap(({ fiber }) => fiber === undefined ? [] : [fiber])
+
+  const forgetWaiting = () => {
+    queue = []
+    head = 0
+    for (const { size } of pendingNotifications) changeBuffered(-size)
+    pendingNotifications = []
+    for (const { entries, head } of [...slots.values()]) {
+      const holder = entries[head]
+      if (holder?.state !== "waiting") continue
+      stopWaiting(holder)
+      release(holder)
+    }
+    updateDrained()
+  }
+
+  const interruptAll = (interrupted: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) => {
+    notifying?.interruptUnsafe()
+    for (const fiber of interrupted) fiber.interruptUnsafe()
+  }
+
   const cutOff = (error: JsonRpc.JsonRpcError) =>
     Effect.suspend(() => {
-      wasCutOff = true
-      const entries = [...inFlight.values()].flatMap((entry) => [entry, ...entry.successors])
-      const fibers = entries.flatMap((entry) => entry.fiber === undefined ? [] : [entry.fiber])
-      for (const entry of entries) {
-        if (!entry.replied && !(entry.cancelled && !cancellation.answered)) answer(entry, undefined, error)
+      ending = "cut off"
+      const left = entries()
+      const interrupted = fibers()
+      for (const entry of left) {
+        if (!entry.replied && !isSilent(entry)) answer(entry, undefined, error)
       }
       // what was answered of a batch leaves now: its last handler may not end in time
-      for (const { batch, framing } of entries) {
+      for (const { batch, framing } of left) {
         if (batch === undefined) continue
         batch.open = 0
         settleBatch(batch, framing)
         batch.replies.length = 0
       }
-      queue = []
-      pendingNotifications = []
-      for (const entry of entries) {
-        if (entry.state === "waiting" && inFlight.get(entry.id) === entry) {
-          changeBuffered(-entry.size)
-          release(entry)
-        }
-      }
-      if (notifying !== undefined) notifying.interruptUnsafe()
-      for (const fiber of fibers) fiber.interruptUnsafe()
-      return Effect.as(Effect.andThen(Fiber.awaitAll(fibers), drained.await), entries.length)
+      forgetWaiting()
+      interruptAll(interrupted)
+      return Effect.as(Effect.andThen(Fiber.awaitAll(interrupted), drained.await), left.length)
     })
 
   return {
@@ -417,8 +507,7 @@ export const makeServing = (options: Options): Serving => {
     cancel,
     reply,
     settleBatch,
-    inFlight: () =>
-      [...inFlight.values()].flatMap((entry) => [entry, ...entry.successors].map(({ id, method }) => ({ id, method }))),
+    inFlight: () => entries().map(({ id, method }) => ({ id, method })),
     isBusy: () => !drained.isOpen(),
     noReplies: () => noReplies,
     bufferedBytes: () => buffered,
@@ -426,14 +515,18 @@ export const makeServing = (options: Options): Serving => {
     drained: drained.await,
     cutOff,
     abandon: Effect.suspend(() => {
-      const fibers = [...inFlight.values()].flatMap(({ fiber }) => fiber === undefined ? [] : [fiber])
-      for (const entry of inFlight.values()) entry.replied = true
-      for (const fiber of fibers) fiber.interruptUnsafe()
-      notifying?.interruptUnsafe()
-      queue = []
-      pendingNotifications = []
       // who was cut off has had its time
-      return wasCutOff ? Effect.void : Fiber.awaitAll(notifying === undefined ? fibers : [...fibers, notifying])
+      const wasCutOff = ending === "cut off"
+      ending = "abandoned"
+      const interrupted = fibers()
+      for (const entry of entries()) entry.replied = true
+      forgetWaiting()
+      interruptAll(interrupted)
+      return wasCutOff
+        ? Effect.void
+        : Fiber.awaitAll(notifying === undefined ? interrupted : [...interrupted, notifying])
     })
   }
 }
+
+const join = (texts: ReadonlyArray<string>) => `[${texts.join(",")}]`

@@ -13,6 +13,9 @@ import type * as Scope from "effect/Scope"
 import { Buffer } from "node:buffer"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { Message } from "./frames.ts"
 import { makeFrameReader } from "./frames.ts"
@@ -22,6 +25,9 @@ const LIMIT = Duration.seconds(15)
 
 /** The path of a file of the project. */
 export const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url))
+
+/** The address of a file of the project, as `node --import` takes it. */
+export const url = (name: string): string => new URL(`../../${name}`, import.meta.url).href
 
 /** How a process ended. */
 export interface Ended {
@@ -43,8 +49,9 @@ export interface Child {
   readonly send: (...messages: ReadonlyArray<Request>) => Effect.Effect<void>
   /** Ends standard input. */
   readonly endInput: Effect.Effect<void>
-  /** Stops reading standard output: the pipe fills up. */
-  readonly stopReading: Effect.Effect<void>
+  /** Stops reading standard output or standard error: the pipe fills up. */
+  readonly stopReading: (stream: "stdout" | "stderr") => Effect.Effect<void>
+  /** Reads both again. */
   readonly readOn: Effect.Effect<void>
   /** Closes our end of these streams at once. */
   readonly destroy: (...streams: ReadonlyArray<"stdin" | "stdout" | "stderr">) => Effect.Effect<void>
@@ -85,9 +92,13 @@ export interface Options {
 }
 
 const MARK = "EFFECT_STDIO_TEST"
+const OWN_MARK = "EFFECT_STDIO_TEST_CHILD"
 // of this test file: each has a process of its own
 const worker = randomUUID()
 const started: Array<number> = []
+
+/** For a process that is started in another way: its environment, by which it is known as one of this test file. */
+export const environment = { [MARK]: worker }
 
 /** Starts a program whose standard output is for frames alone. */
 export const start = (
@@ -111,26 +122,41 @@ export const probe = (args: ReadonlyArray<string> = [], options?: Options) =>
 export const readyProbe = (args: ReadonlyArray<string> = [], options?: Options) =>
   Effect.tap(probe(args, options), (child) => child.call("ping"))
 
+/** Starts a command line of the shell. */
+export const shell = (line: string, options?: Options) => start("/bin/sh", ["-c", line], options)
+
+/** The command line of the probe for a shell. */
+export const commandLine = (args: ReadonlyArray<string> = []): string =>
+  [process.execPath, path(PROBE), "--events", ...args].map((word) => `'${word}'`).join(" ")
+
+/** A folder that is removed with the scope. */
+export const temporaryFolder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "effect-stdio-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
 /** Registers the last test of a file: that nothing is left of the processes its tests started. */
 export const leavesNothingBehind = () =>
   it.live("leaves no process behind", () =>
-    Effect.gen(function*() {
-      assert.isAbove(started.length, 0)
-      yield* Os.eventually("all processes end", () => alive().length === 0 || undefined)
-    }))
+    Os.eventually("all processes end", () => alive().length === 0 || undefined).pipe(
+      Effect.ensuring(Effect.sync(() => alive().forEach(killNow)))
+    ))
 
 const alive = () => [...started.filter((pid) => !Os.isGone(pid)), ...Os.withEnvironment(`${MARK}=${worker}`)]
 
+const killNow = (pid: number) => {
+  try {
+    process.kill(pid, "SIGKILL")
+  } catch {
+    // it ended in the meantime
+  }
+}
+
 const launch = (command: string, args: ReadonlyArray<string>, options: Options) => {
-  const own = `${MARK}_CHILD=${randomUUID()}`
+  const id = randomUUID()
   const proc = spawn(command, args, {
     stdio: [options.stdin ?? "pipe", options.stdout ?? "pipe", "pipe"],
-    env: {
-      ...process.env,
-      ...options.env,
-      [MARK]: worker,
-      ...Object.fromEntries([own.split("=")]) as Record<string, string>
-    }
+    env: { ...process.env, ...options.env, ...environment, [OWN_MARK]: id }
   })
   const pid = proc.pid ?? -1
   if (pid > 0) started.push(pid)
@@ -149,7 +175,7 @@ const launch = (command: string, args: ReadonlyArray<string>, options: Options) 
 
   const looks = new Set<() => void>()
   const changed = () => {
-    for (const look of [...looks]) look()
+    looks.forEach((look) => look())
   }
 
   proc.stdout?.on("data", (chunk: Buffer) => {
@@ -227,8 +253,11 @@ const launch = (command: string, args: ReadonlyArray<string>, options: Options) 
     write,
     send,
     endInput: Effect.sync(() => proc.stdin?.end()),
-    stopReading: Effect.sync(() => proc.stdout?.pause()),
-    readOn: Effect.sync(() => proc.stdout?.resume()),
+    stopReading: (stream) => Effect.sync(() => proc[stream]?.pause()),
+    readOn: Effect.sync(() => {
+      proc.stdout?.resume()
+      proc.stderr?.resume()
+    }),
     destroy: (...streams) =>
       Effect.sync(() => {
         if (streams.includes("stdout")) outputDestroyed = true
@@ -254,7 +283,7 @@ const launch = (command: string, args: ReadonlyArray<string>, options: Options) 
   return {
     child,
     /** Everything that was started for this child, it and its descendants, as far as it lives. */
-    alive: () => [...new Set([...(Os.isGone(pid) ? [] : [pid]), ...Os.withEnvironment(own)])],
+    alive: () => [...new Set([...(Os.isGone(pid) ? [] : [pid]), ...Os.withEnvironment(`${OWN_MARK}=${id}`)])],
     /** What is on standard output besides frames. */
     strayOutput: () =>
       frames.rest() > 0 && !outputDestroyed
@@ -278,13 +307,5 @@ const release = (launched: ReturnType<typeof launch>, exit: Exit.Exit<unknown, u
       assert.deepStrictEqual(strayOutput(), [])
     }
   }).pipe(
-    Effect.ensuring(Effect.sync(() => {
-      for (const pid of launched.alive()) {
-        try {
-          process.kill(pid, "SIGKILL")
-        } catch {
-          // it ended in the meantime
-        }
-      }
-    }))
+    Effect.ensuring(Effect.sync(() => launched.alive().forEach(killNow)))
   )

@@ -34,6 +34,7 @@ export interface McpBridge {
   readonly protocol: RpcServer.Protocol["Service"]
   readonly router: Router.Router<Peer.Caller>
   readonly batch: () => "serve" | "refuse"
+  readonly openEnded: (method: string) => boolean
   /** Ends what would never end by itself: open subscriptions get their closing result. */
   readonly onStopping: Effect.Effect<void>
   /** Says that the client is gone; only after the drain, since McpServer forgets the client's requests. */
@@ -67,6 +68,7 @@ export const makeMcpBridge = Effect.fnUntraced(
     let caller: Peer.Peer["Service"] | undefined
     let session: "none" | "initializing" | "ready" = "none"
     let negotiated: string | undefined
+    let stopping = false
     const initialized = Latch.makeUnsafe(true)
 
     // ---- from McpServer
@@ -107,7 +109,6 @@ export const makeMcpBridge = Effect.fnUntraced(
         }),
         // McpServer takes the answers to its own requests through the same door, as messages of a server
         Effect.flatMap((exit) => write({ _tag: "Exit", requestId: id, exit } as never)),
-        Effect.ensuring(Effect.sync(() => reverse.delete(id))),
         Effect.forkIn(scope),
         Effect.map((fiber) => {
           reverse.set(id, fiber)
@@ -164,7 +165,8 @@ export const makeMcpBridge = Effect.fnUntraced(
 
     const initialize = (params: unknown, id: Id) =>
       Effect.gen(function*() {
-        yield* initialized.await
+        // several may have waited for one that failed: one of them goes on
+        while (session === "initializing") yield* initialized.await
         if (session === "ready") return yield* invalidRequest("this connection is initialized already")
         session = "initializing"
         initialized.closeUnsafe()
@@ -199,7 +201,7 @@ export const makeMcpBridge = Effect.fnUntraced(
               data: { supported: statelessVersions, requested: claim.version }
             })
           }
-          return yield* forward(method, params, id)
+          return stopping && method === LISTEN ? subscriptionEnded(id) : yield* forward(method, params, id)
         }
         if (method === "initialize") return yield* initialize(params, id)
         if (method === "server/discover" || method === LISTEN) {
@@ -228,15 +230,14 @@ export const makeMcpBridge = Effect.fnUntraced(
     return {
       protocol,
       router: Router.raw(onRequest, onNotification),
+      openEnded: (method) => method === LISTEN,
       batch: () => negotiated === "2025-03-26" ? "serve" : "refuse",
       onStopping: Effect.suspend(() => {
+        stopping = true
         const open = [...pending].filter(([, { method }]) => method === LISTEN)
         return Effect.forEach(open, ([id, { exit }]) =>
           Effect.andThen(
-            Deferred.succeed(exit, {
-              _tag: "Success",
-              value: { resultType: "complete", _meta: { [SUBSCRIPTION_KEY]: id } }
-            }),
+            Deferred.succeed(exit, { _tag: "Success", value: subscriptionEnded(id) }),
             write({ _tag: "Interrupt", requestId: id })
           ), { discard: true })
       }),
@@ -244,6 +245,8 @@ export const makeMcpBridge = Effect.fnUntraced(
     }
   }
 )
+
+const subscriptionEnded = (id: Id) => ({ resultType: "complete", _meta: { [SUBSCRIPTION_KEY]: id } })
 
 const settle = (exit: RpcMessage.ExitEncoded<unknown, unknown>): Effect.Effect<unknown, JsonRpcError> => {
   if (exit._tag === "Success") return Effect.succeed(exit.value)

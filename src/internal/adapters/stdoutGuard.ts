@@ -30,6 +30,21 @@ const guard = (): Write => {
     done?: (error?: Error | null) => void
   ) => typeof encoding === "function" ? stderr.write(chunk, encoding) : stderr.write(chunk, encoding, done)
   stdout.write = redirected
+  // `pipeline(…, process.stdout)` and the like end what they write to
+  const end: typeof stdout.end = (
+    chunk?: Uint8Array | string | (() => void),
+    encoding?: BufferEncoding | (() => void),
+    done?: () => void
+  ) => {
+    const last = typeof chunk === "function" || chunk === undefined ? "" : chunk
+    const callback = typeof chunk === "function" ? chunk : typeof encoding === "function" ? encoding : done
+    stderr.write(last, () => callback?.())
+    return stdout
+  }
+  stdout.end = end
+  stdout.cork = () => {}
+  stdout.uncork = () => {}
+  // Node's console writes through what was replaced above; other runtimes' consoles do not
   globalThis.console = new Console({ stdout: stderr, stderr, ignoreErrors: true })
   return (bytes, done) => {
     write(bytes, done)
