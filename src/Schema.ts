@@ -407,13 +407,12 @@ export const idFrom = (value: unknown): Id | null => isId(value) ? value : null
  * @since 0.1.0
  */
 export const messageFrom = (thrown: unknown): string => {
-  if (thrown instanceof Error) return thrown.message === "" ? thrown.name : thrown.message
-  if (typeof thrown === "string") return thrown
-  if (Predicate.hasProperty(thrown, "message") && typeof thrown.message === "string") return thrown.message
   try {
-    return String(thrown)
+    const message = Predicate.hasProperty(thrown, "message") ? thrown.message : undefined
+    if (typeof message === "string" && message !== "") return message
+    return thrown instanceof Error ? `${thrown.name}` : String(thrown)
   } catch {
-    // an object without a working toString
+    // an object whose message or toString does not work
     return "unknown error"
   }
 }
@@ -602,8 +601,8 @@ export const encode = (message: Message, profile: Profile = "strict"): Result.Re
   if (isSuccess(message)) {
     // apart, so that a result without JSON text is null instead of absent
     return Result.map(
-      stringify(message.result),
-      (result) => `{${version}"id":${JSON.stringify(message.id)},"result":${result}}`
+      Result.all([stringify(message.id), stringify(message.result)]),
+      ([id, result]) => `{${version}"id":${id},"result":${result}}`
     )
   }
   const { jsonrpc: _, ...members } = message

@@ -13,6 +13,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { own, within } from "./internal/bounded.ts"
 import { observer } from "./internal/observer.ts"
@@ -181,9 +182,10 @@ export const run = <R = never>(
         Effect.as(Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)), false)
       )
 
-    const stopReading = within(AT_LEISURE.interruption, peer.stopReading)
-    const drain = (limit: number) =>
-      before(limit, stopReading.pipe(Effect.andThen(options?.onStopping ?? Effect.void), Effect.andThen(peer.drained)))
+    const stopping = Effect.andThen(
+      within(AT_LEISURE.interruption, peer.stopReading),
+      options?.onStopping ?? Effect.void
+    )
 
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
@@ -204,17 +206,22 @@ export const run = <R = never>(
 
         const limit = failed || isUrgent(exit) ? 0 : drainTimeout
         const deadline = clock.currentTimeMillisUnsafe() + limit
-        const isDrained = yield* step(drain(limit), drain(IN_HURRY.drain))
+        // once, whether or not the wait for it is cut short
+        const prepared = yield* Effect.forkDetach(stopping, { startImmediately: true })
+        const drained = Effect.andThen(Fiber.await(prepared), peer.drained)
+        const isDrained = yield* step(before(limit, drained), before(IN_HURRY.drain, drained))
+        prepared.interruptUnsafe()
         if (!isDrained) {
           const { requests } = yield* peer.inFlight
           if (requests.length > 0) observe?.({ _tag: "CutOff", requests: requests.length })
-          const stopping = peer.cutOff(JsonRpc.JsonRpcError.internal("server stopping"))
-          yield* within((hurried ? IN_HURRY : AT_LEISURE).interruption, stopping)
+          const cutOff = peer.cutOff(JsonRpc.JsonRpcError.internal("server stopping"))
+          yield* within((hurried ? IN_HURRY : AT_LEISURE).interruption, cutOff)
         }
         // what was answered in time is also written in what is left of it, for a reader that takes its time
         const left = Math.max(AT_LEISURE.flush, deadline - clock.currentTimeMillisUnsafe())
-        const isFlushed = yield* step(before(left, transport.end), before(IN_HURRY.flush, transport.end))
-        if (!isFlushed) observe?.({ _tag: "Unflushed", queuedBytes: transport.queuedBytesUnsafe() })
+        yield* step(before(left, transport.end), before(IN_HURRY.flush, transport.end))
+        const queuedBytes = transport.queuedBytesUnsafe()
+        if (queuedBytes > 0) observe?.({ _tag: "Unflushed", queuedBytes })
         const reason: StopReason = Exit.isSuccess(exit) ? exit.value : { _tag: "Requested", exitCode: 0 }
         if (!failed) observe?.({ _tag: "Stopped", reason })
         return yield* exit

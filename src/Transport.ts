@@ -162,6 +162,8 @@ export class Transport extends Context.Service<Transport, {
   readonly trySendUnsafe: (frame: Framing.Frame) => boolean
   /** Queues a frame at once, whatever waits already; false when the output is closed. */
   readonly sendUnsafe: (frame: Framing.Frame) => boolean
+  /** Whether the output is closed. */
+  readonly isOutputClosedUnsafe: () => boolean
   /** Whether so much waits to be written that nothing should be begun that makes more of it. */
   readonly isCongestedUnsafe: () => boolean
   /** Returns at once, or when half of `maxQueuedBytes` has been written after a congestion. */
@@ -223,7 +225,7 @@ export interface Duplex {
 }
 
 const MIB = 1024 * 1024
-const STALL_GRACE = 100
+const LATE = 5_000
 
 // -----------------------------------------------------------------------------
 // constructors
@@ -331,14 +333,13 @@ export const make = Effect.fnUntraced(
     )
 
     if (stallTimeout > 0 && stallTimeout !== Infinity) {
-      const hasStalled = () => pressure.isOpen() && clock.currentTimeMillisUnsafe() - lastProgress >= stallTimeout
       const stalled = Effect.gen(function*() {
         yield* pressure.await
-        yield* Effect.sleep(Math.max(1, lastProgress + stallTimeout - clock.currentTimeMillisUnsafe()))
-        if (!hasStalled()) return false
-        // after a machine's sleep the clock has jumped: the other side gets a moment to take something
-        yield* Effect.sleep(Math.min(stallTimeout, STALL_GRACE))
-        return hasStalled()
+        const due = Math.max(clock.currentTimeMillisUnsafe() + 1, lastProgress + stallTimeout)
+        yield* Effect.sleep(due - clock.currentTimeMillisUnsafe())
+        // after a machine's sleep we wake late, and the other side has had no time either
+        if (clock.currentTimeMillisUnsafe() - due > LATE) lastProgress = clock.currentTimeMillisUnsafe()
+        return pressure.isOpen() && clock.currentTimeMillisUnsafe() - lastProgress >= stallTimeout
       })
       yield* stalled.pipe(
         Effect.repeat({ until: (isStalled) => isStalled }),
@@ -409,6 +410,7 @@ export const make = Effect.fnUntraced(
         add(frame)
         return true
       },
+      isOutputClosedUnsafe: () => output !== undefined,
       isCongestedUnsafe: outbox.isCongested,
       decongested: clear.await,
       end: Effect.suspend(() => {

@@ -54,6 +54,13 @@ describe("encode", () => {
     assert.deepStrictEqual([...Framing.encode([frame]).subarray(0, 4)], [0x45, 0x23, 0x01, 0x00])
   })
 
+  it("writes a space for a newline inside a line, and keeps the frame", () => {
+    const pretty = "{\n  \"a\": [\n    1\n  ]\n}\n"
+    const frames = [Framing.frameOfText(pretty, "line"), Framing.frameOfText(pretty, "content-length")]
+    assert.strictEqual(text(Framing.encode(frames)), `{   "a": [     1   ] } \n${counted(pretty)}`)
+    assert.deepStrictEqual(frames.map((frame) => text(frame.bytes)), [pretty, pretty])
+  })
+
   it("leaves the bytes of a frame as they are", () => {
     const body = bytes("\"", [0xb0, 0xa1, 0x0d], "\"")
     const frame = Framing.frame(body, "line")

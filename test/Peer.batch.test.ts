@@ -294,9 +294,9 @@ it.effect("answers a member under its id when its result cannot be written", () 
 
 it.effect("sends no batch that is longer than the connection allows", () =>
   Effect.gen(function*() {
-    const maxSendBytes = 200
+    const maxSendBytes = 350
     const peer = yield* connect({
-      router: Router.rawRequest(router, "long", () => Effect.succeed("x".repeat(100))),
+      router: Router.rawRequest(router, "long", () => Effect.succeed("x".repeat(150))),
       transport: { framing: "line", maxSendBytes }
     })
     yield* peer.receive([request(1, "long"), request(2, "long")])

@@ -108,6 +108,7 @@ describe("a call", () => {
         ...wire.transport,
         incoming: Stream.fromQueue(input),
         // the answer is read while `send` still runs
+        trySendUnsafe: () => false,
         send: () =>
           Effect.andThen(
             Queue.offer(input, Framing.frameOfText(JSON.stringify(success(1, "early")), "line")),
@@ -190,7 +191,7 @@ describe("the deadline", () => {
       assert.isUndefined(call.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(yield* Fiber.join(call), Result.fail(timeout("m")))
-      assert.strictEqual(timeout("m").message, "no response to m in time")
+      assert.strictEqual(timeout("m").message, "m was not settled in time")
     }))
 
   it.effect("is the peer's, or the call's own", () =>
@@ -302,7 +303,7 @@ describe("the end of the connection", () => {
         Result.fail(closed("endless", reason))
       ])
       assert.deepStrictEqual(yield* Effect.result(peer.peer.call("later")), Result.fail(closed("later", reason)))
-      assert.strictEqual(closed("m", reason).message, "no response to m: the other side closed its output")
+      assert.strictEqual(closed("m", reason).message, "m cannot be settled: the other side closed its output")
       yield* peer.expectSent(request(1, "waits"), request(2, "endless"))
     }))
 

@@ -402,16 +402,62 @@ describe("constructors", () => {
   it("makes the errors of the specification", () => {
     const errors = [
       JsonRpc.JsonRpcError.methodNotFound("a/b"),
+      JsonRpc.JsonRpcError.methodNotFound(`a\n\u001b${"x".repeat(200)}`),
       JsonRpc.JsonRpcError.invalidParams("x is missing"),
       JsonRpc.JsonRpcError.internal(),
       JsonRpc.JsonRpcError.internal("busy")
     ]
     assert.deepStrictEqual(errors.map(({ code, message }) => ({ code, message })), [
       { code: -32_601, message: "Method not found: a/b" },
+      { code: -32_601, message: `Method not found: a\\n\\u001b${"x".repeat(125)}…` },
       { code: -32_602, message: "Invalid params: x is missing" },
       { code: -32_603, message: "Internal error" },
       { code: -32_603, message: "busy" }
     ])
+  })
+})
+
+describe("encode", () => {
+  const written = (message: JsonRpc.Message) => Result.getOrThrow(JsonRpc.encode(message))
+
+  it("writes null for a result that JSON has no text for", () => {
+    assert.deepStrictEqual(
+      [undefined, () => 1, Symbol("s"), { toJSON: () => undefined }].map((result) => written({ id: 1, result })),
+      new Array<string>(4).fill("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}")
+    )
+  })
+
+  it("fails for what has no JSON text at all, in a result, in params and in data", () => {
+    const messages: ReadonlyArray<JsonRpc.Message> = [
+      { id: 1, result: 1n },
+      { id: 1, method: "m", params: { n: 1n } },
+      { id: 1, error: { code: 1, message: "m", data: { n: 1n } } }
+    ]
+    assert.deepStrictEqual(messages.map((message) => Result.isFailure(JsonRpc.encode(message))), [true, true, true])
+  })
+
+  it("writes half of a surrogate pair as U+FFFD in every member", () => {
+    assert.deepStrictEqual(
+      [
+        written({ id: 1, result: ["\ud83d"] }),
+        written({ id: 1, method: "\ud83d", params: { "\ud83d": 1 } }),
+        written({ id: 1, error: { code: 1, message: "\ud83d", data: "\ud83d" } })
+      ],
+      [
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[\"\ufffd\"]}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\ufffd\",\"params\":{\"\ufffd\":1}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"\ufffd\",\"data\":\"\ufffd\"}}"
+      ]
+    )
+  })
+
+  it("writes such an id the same way in a result and in an error", () => {
+    const success = written(JsonRpc.success("\ud83d", 1))
+    const failure = written(JsonRpc.failure("\ud83d", { code: 1, message: "m" }))
+    assert.strictEqual(
+      success.slice(0, success.indexOf(",\"result\"")),
+      failure.slice(0, failure.indexOf(",\"error\""))
+    )
   })
 })
 
@@ -507,7 +553,7 @@ describe("nesting", () => {
   })
 
   it("accepts wide structures of any size", () => {
-    const items = Array.from({ length: 100_000 }, (_, index) => ({ [`k${index}`]: [index] }))
+    const items = Array.from({ length: 20_000 }, (_, index) => ({ [`k${index}`]: [index] }))
     const text = `{"jsonrpc":"2.0","id":1,"method":"m","params":${JSON.stringify(items)}}`
     assert.deepStrictEqual(read(text), { jsonrpc: "2.0", id: 1, method: "m", params: items })
   })
@@ -532,6 +578,7 @@ describe("parse", () => {
       "NestedTooDeeply",
       "NotAMessage",
       "EmptyBatch",
+      "BatchTooLong",
       "BatchRefused",
       "InvalidVersion",
       "InvalidId",
@@ -539,7 +586,7 @@ describe("parse", () => {
       "InvalidParams",
       "InvalidResponse"
     ] as const).map((reason) => new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false }).code)
-    assert.deepStrictEqual(codes, [-32_700, ...new Array<number>(9).fill(-32_600)])
+    assert.deepStrictEqual(codes, [-32_700, ...new Array<number>(10).fill(-32_600)])
   })
 
   it("tells nothing of what a bad message contains", () => {

@@ -2,7 +2,7 @@
  * How a server ends: why, how long that may take, and what is still answered.
  */
 import { assert, describe, it } from "@effect/vitest"
-import * as Lifecycle from "effect-stdio/Lifecycle"
+import type * as Lifecycle from "effect-stdio/Lifecycle"
 import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
 import type * as JsonRpc from "effect-stdio/Schema"
@@ -66,7 +66,9 @@ const makeHandlers = () => {
 /** Starts a server and watches it: `ended` tells how it has ended, or undefined. */
 const serve = Effect.fnUntraced(function*<R = never>(options?: TestKit.ServeOptions<R>) {
   const { log, router } = makeHandlers()
-  const server = yield* TestKit.serve({ router, ...options })
+  const server = yield* TestKit.serve<R | Server.Control>({ router, ...options })
+  // a test that fails must not leave a server behind that waits for time to pass
+  yield* Effect.addFinalizer(() => Effect.andThen(Effect.forkDetach(server.interrupt), TestClock.adjust("1 minute")))
   const fiber = yield* Effect.forkChild(Effect.result(server.reason))
   const ended = Effect.andThen(
     server.settled,
@@ -634,7 +636,8 @@ describe("a stopped server", () => {
         parent: {
           ...parent,
           probe: {
-            ...parent.probe,
+            parentPid: parent.probe.parentPid,
+            defaultPids: parent.probe.defaultPids,
             inspect: (pid) =>
               Effect.suspend(() => {
                 looks++

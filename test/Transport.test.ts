@@ -267,7 +267,92 @@ describe("sendUnsafe", () => {
     }))
 })
 
+describe("trySendUnsafe", () => {
+  it.effect("queues a frame where there is room, in order with send", () =>
+    Effect.gen(function*() {
+      const { pieces, takeAll, transport } = yield* makeOutbound({ maxQueuedBytes: 10 })
+      yield* transport.send(sized(4, "a"))
+      assert.deepStrictEqual([transport.trySendUnsafe(sized(6, "b")), transport.trySendUnsafe(sized(1))], [true, false])
+      yield* takeAll
+      assert.deepStrictEqual([pieces.join(""), transport.trySendUnsafe(sized(100))], ["aaa\nbbbbb\n", true])
+    }))
+
+  it.effect("overtakes no one who waits", () =>
+    Effect.gen(function*() {
+      const { transport } = yield* makeOutbound({ maxQueuedBytes: 10 })
+      yield* transport.send(sized(6))
+      const waiting = yield* Effect.forkChild(transport.send(sized(6)))
+      yield* settled
+      assert.isFalse(transport.trySendUnsafe(sized(1)))
+      yield* Fiber.interrupt(waiting)
+      assert.isTrue(transport.trySendUnsafe(sized(1)))
+    }))
+
+  it.effect("refuses what send would refuse", () =>
+    Effect.gen(function*() {
+      const tooLarge = yield* makeOutbound({ maxSendBytes: 4 })
+      const ended = yield* makeOutbound()
+      const broken = yield* makeOutbound()
+      yield* settled
+      yield* ended.transport.end
+      yield* broken.transport.send(frame("1"))
+      yield* broken.fail({ code: "EPIPE" })
+      assert.deepStrictEqual(
+        [
+          tooLarge.transport.trySendUnsafe(frame("12345")),
+          tooLarge.transport.trySendUnsafe(frame("1234")),
+          ended.transport.trySendUnsafe(frame("1")),
+          broken.transport.trySendUnsafe(frame("1"))
+        ],
+        [false, true, false, false]
+      )
+    }))
+})
+
+describe("what a transport says of itself", () => {
+  it.effect("counts the bytes that wait, those with the output included", () =>
+    Effect.gen(function*() {
+      const { take, transport } = yield* makeOutbound({ maxQueuedBytes: 100 })
+      const sizes = [transport.maxQueuedBytes, transport.queuedBytesUnsafe()]
+      yield* transport.send(sized(4))
+      yield* settled
+      transport.sendUnsafe(sized(200))
+      sizes.push(transport.queuedBytesUnsafe())
+      yield* take(1)
+      sizes.push(transport.queuedBytesUnsafe())
+      yield* take(1)
+      sizes.push(transport.queuedBytesUnsafe())
+      assert.deepStrictEqual(sizes, [100, 0, 204, 200, 0])
+    }))
+
+  it.effect("lets 64 MiB wait when nothing is said", () =>
+    Effect.gen(function*() {
+      const { transport } = yield* makeOutbound()
+      assert.strictEqual(transport.maxQueuedBytes, 64 * 1024 * 1024)
+    }))
+
+  it.effect("counts chunks of input, whether or not they complete a frame, and says when the last came", () =>
+    Effect.gen(function*() {
+      const input = yield* Queue.unbounded<Uint8Array>()
+      const transport = yield* makeInbound(Stream.fromQueue(input))
+      yield* Effect.forkChild(Stream.runDrain(transport.incoming))
+      const states: Array<unknown> = []
+      const look = Effect.sync(() => states.push([transport.arrivalsUnsafe(), transport.lastArrivalUnsafe()]))
+      yield* look
+      for (const chunk of ["{", "}\n", "junk"]) {
+        yield* TestClock.adjust("1 second")
+        yield* Queue.offer(input, bytes(chunk))
+        yield* settled
+        yield* TestClock.adjust("1 second")
+        yield* look
+      }
+      assert.deepStrictEqual(states, [[0, 0], [1, 1_000], [2, 3_000], [3, 5_000]])
+    }))
+})
+
 describe("stallTimeout", () => {
+  // milliseconds the other side gets on top, since a clock that jumped looks the same
+  const GRACE = 100
   const stall = (options?: Transport.Options) => makeOutbound({ maxQueuedBytes: 10, ...options })
 
   it.effect("fails what is held back, when nothing was taken for 60 seconds", () =>
@@ -277,7 +362,7 @@ describe("stallTimeout", () => {
       const fiber = yield* Effect.forkChild(transport.send(sized(8)))
       yield* TestClock.adjust("59 seconds")
       assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust(1_000 + GRACE)
       const reason = new Transport.OutputStalled({ queuedBytes: 8 })
       assert.deepStrictEqual(
         [yield* reasonOf(Fiber.join(fiber)), yield* transport.closed, yield* transport.outputClosed],
@@ -294,7 +379,7 @@ describe("stallTimeout", () => {
       const { transport } = yield* stall()
       transport.sendUnsafe(sized(12))
       yield* settled
-      yield* TestClock.adjust("60 seconds")
+      yield* TestClock.adjust(60_000 + GRACE)
       assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: 12 }))
       assert.deepStrictEqual([transport.isCongestedUnsafe(), yield* polled(transport.decongested)], [false, undefined])
     }))
@@ -317,7 +402,7 @@ describe("stallTimeout", () => {
       yield* Effect.forkChild(transport.send(sized(9)))
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(yield* polled(transport.closed), "suspended")
-      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust(1_000 + GRACE)
       assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: 9 }))
     }))
 
@@ -332,7 +417,7 @@ describe("stallTimeout", () => {
       }
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(yield* polled(transport.closed), "suspended")
-      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust(1_000 + GRACE)
       assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: 10 }))
     }))
 
@@ -347,8 +432,35 @@ describe("stallTimeout", () => {
       }
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(yield* polled(transport.closed), "suspended")
-      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust(1_000 + GRACE)
       assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: PIECE }))
+    }))
+
+  it.effect("is forgiven when something is taken at the last moment", () =>
+    Effect.gen(function*() {
+      const { take, transport } = yield* stall()
+      for (let count = 0; count < 3; count++) yield* Effect.forkChild(transport.send(sized(10)))
+      yield* TestClock.adjust("60 seconds")
+      yield* take(1)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(yield* polled(transport.closed), "suspended")
+      yield* TestClock.adjust(1_000 + GRACE)
+      assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: 10 }))
+    }))
+
+  it.effect("counts an end that is waited for as being held back", () =>
+    Effect.gen(function*() {
+      const { transport } = yield* stall()
+      yield* transport.send(sized(4))
+      yield* TestClock.adjust("1 hour")
+      const ending = yield* Effect.forkChild(transport.end)
+      yield* TestClock.adjust("59 seconds")
+      assert.isUndefined(ending.pollUnsafe())
+      yield* TestClock.adjust(1_000 + GRACE)
+      assert.deepStrictEqual([ending.pollUnsafe(), yield* polled(transport.outputClosed)], [
+        Exit.void,
+        new Transport.OutputStalled({ queuedBytes: 4 })
+      ])
     }))
 
   it.effect("is off again when nothing is held back any more", () =>
@@ -379,7 +491,7 @@ describe("stallTimeout", () => {
       transport.sendUnsafe(sized(10))
       yield* TestClock.adjust("1999 millis")
       assert.strictEqual(yield* polled(transport.closed), "suspended")
-      yield* TestClock.adjust("1 millis")
+      yield* TestClock.adjust(1 + GRACE)
       assert.deepStrictEqual(yield* polled(transport.closed), new Transport.OutputStalled({ queuedBytes: 10 }))
     }))
 

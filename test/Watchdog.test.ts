@@ -35,6 +35,8 @@ const router = Router.empty.pipe(
 /** Starts a server and watches it: `ended` tells why it has ended, or undefined. */
 const serve = Effect.fnUntraced(function*(options?: TestKit.ServeOptions) {
   const server = yield* TestKit.serve({ router, ...options })
+  // a test that fails must not leave a server behind that waits for time to pass
+  yield* Effect.addFinalizer(() => Effect.andThen(Effect.forkDetach(server.interrupt), TestClock.adjust("1 minute")))
   const fiber = yield* Effect.forkChild(server.reason)
   const ended = Effect.andThen(
     server.settled,

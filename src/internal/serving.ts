@@ -46,7 +46,7 @@ export interface ReplyTo {
 /** Collects the replies of one batch; they leave together when the last member is settled. @internal */
 export interface Batch {
   open: number
-  readonly replies: Array<{ readonly id: JsonRpc.Id | null; readonly text: string }>
+  readonly replies: Array<string>
 }
 
 interface Entry extends ReplyTo {
@@ -74,7 +74,8 @@ export interface Serving {
   readonly request: (request: JsonRpc.Request, size: number, to: ReplyTo) => void
   readonly notification: (notification: JsonRpc.Notification, size: number) => void
   readonly cancel: (id: JsonRpc.Id) => void
-  readonly reply: (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => void
+  /** Sends a reply; returns whether it is an error. */
+  readonly reply: (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => boolean
   readonly settleBatch: (batch: Batch, framing: Framing.Kind) => void
   readonly inFlight: () => ReadonlyArray<{ readonly id: JsonRpc.Id; readonly method: string }>
   readonly isBusy: () => boolean
@@ -149,13 +150,16 @@ export const makeServing = (options: Options): Serving => {
     return size > transport.maxSendBytes ? size : undefined
   }
 
-  const encode = (message: JsonRpc.Success | JsonRpc.Failure): string => {
+  /** The text of a reply or, where that cannot be sent, of the error that says so. */
+  const encode = (message: JsonRpc.Success | JsonRpc.Failure): { readonly text: string; readonly isError: boolean } => {
     const encoded = JsonRpc.encode(message, options.profile)
-    if (Result.isFailure(encoded)) return encodeError(message.id, "The result cannot be written as JSON")
+    if (Result.isFailure(encoded)) {
+      return { text: encodeError(message.id, "The result cannot be written as JSON"), isError: true }
+    }
     const size = exceeds(encoded.success)
-    return size === undefined
-      ? encoded.success
-      : encodeError(message.id, `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`)
+    if (size === undefined) return { text: encoded.success, isError: JsonRpc.isFailure(message) }
+    const problem = `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
+    return { text: encodeError(message.id, problem), isError: true }
   }
 
   const encodeError = (id: JsonRpc.Id | null | undefined, message: string) =>
@@ -164,25 +168,18 @@ export const makeServing = (options: Options): Serving => {
     )
 
   const reply = (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => {
-    if (to.batch === undefined) write(encode(message), to.framing)
-    else to.batch.replies.push({ id: message.id ?? null, text: encode(message) })
+    const { isError, text } = encode(message)
+    if (to.batch === undefined) write(text, to.framing)
+    else to.batch.replies.push(text)
+    return isError
   }
 
   const settleBatch = (batch: Batch, framing: Framing.Kind) => {
     if (batch.open !== 0 || batch.replies.length === 0) return
-    const text = join(batch.replies.map(({ text }) => text))
-    const size = exceeds(text)
-    write(
-      size === undefined ?
-        text :
-        join(batch.replies.map(({ id }) =>
-          encodeError(
-            id,
-            `The batch's results have ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
-          )
-        )),
-      framing
-    )
+    const text = `[${batch.replies.join(",")}]`
+    // too long together: one by one, which a client can tell apart by their ids
+    const texts = exceeds(text) === undefined ? [text] : batch.replies
+    for (const part of texts) write(part, framing)
   }
 
   const settleInBatch = (to: ReplyTo) => {
@@ -193,17 +190,22 @@ export const makeServing = (options: Options): Serving => {
 
   const answer = (entry: Entry, outcome: unknown, error?: JsonRpc.JsonRpcError) => {
     entry.replied = true
-    if (error !== undefined) errors.updateUnsafe(1, context)
-    observe?.({ _tag: "Response", id: entry.id, method: entry.method, isError: error !== undefined })
-    reply(error === undefined ? JsonRpc.success(entry.id, outcome) : JsonRpc.failure(entry.id, error), entry)
+    const isError = reply(
+      error === undefined ? JsonRpc.success(entry.id, outcome) : JsonRpc.failure(entry.id, error),
+      entry
+    )
+    if (isError) errors.updateUnsafe(1, context)
+    observe?.({ _tag: "Response", id: entry.id, method: shorten(entry.method), isError })
   }
 
   const isSilent = (entry: Entry) => entry.cancelled && !cancellation.answered
 
   // ---- admission
 
+  // nothing new is begun that nobody can hear of
   const mayStart = (entry: Entry) =>
-    entry.openEnded || (running < options.concurrency && !transport.isCongestedUnsafe())
+    !transport.isOutputClosedUnsafe() &&
+    (entry.openEnded || (running < options.concurrency && !transport.isCongestedUnsafe()))
 
   const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
     requests.updateUnsafe(1, context)
@@ -287,7 +289,7 @@ export const makeServing = (options: Options): Serving => {
       head = 0
     }
     admitting = false
-    if (queue.length > 0 && !awaitingRelief && transport.isCongestedUnsafe()) {
+    if (queue.length > 0 && !awaitingRelief && transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()) {
       awaitingRelief = true
       runFork(transport.decongested).addObserver(() => {
         awaitingRelief = false
@@ -528,5 +530,3 @@ export const makeServing = (options: Options): Serving => {
     })
   }
 }
-
-const join = (texts: ReadonlyArray<string>) => `[${texts.join(",")}]`

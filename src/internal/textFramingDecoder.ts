@@ -11,7 +11,7 @@ import { makeBodyReader } from "./bodyReader.ts"
 import { makeByteBuffer } from "./byteBuffer.ts"
 import type { ByteDecoder, FrameSink, TextKind } from "./frameSink.ts"
 import type { IdScanner } from "./idScanner.ts"
-import { makeIdScanner } from "./idScanner.ts"
+import { makeIdScanner, scanEnvelope } from "./idScanner.ts"
 
 const MAX_HEADER_BYTES = 8_192
 const SAMPLE_BYTES = 64
@@ -22,9 +22,10 @@ const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
+const QUOTE = 0x22
 
 const OPENS_BLOCK = /^content-(?:length|type)[ \t]*:/i
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*?)[ \t]*$/
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const TRAILING_HEADER = /content-length[ \t]*:[ \t]*\d+[ \t]*$/i
 const LENGTH = /^\d{1,15}$/
 
@@ -38,70 +39,87 @@ export const makeTextDecoder = (
 ): ByteDecoder => {
   const line = makeByteBuffer()
   const body = makeBodyReader(maxFrameBytes)
+  // header lines have their own limit, and what follows a lost header may be a whole body
+  const maxLineBytes = mode === "line" ? maxFrameBytes : Math.max(maxFrameBytes, MAX_HEADER_BYTES * 2)
+  const kind: TextKind = mode === "content-length" ? "content-length" : "line"
   let inBody = false
   // a line that is too long: scanned for its id, its end kept for a header that may follow without a newline
   let overlong: { readonly scanner: IdScanner; size: number; tail: Uint8Array } | undefined
   // the header block that is open
   let block: { bytes: number; length: number | undefined; valid: boolean } | undefined
+  // what is passed over in silence, since the block it belongs to has been reported: the rest of that block, its body
+  let reported: "nothing" | "block" | "body" = "nothing"
 
   // ---- complete lines
 
   const onLine = (bytes: Uint8Array): void => {
     const message = withoutCarriageReturn(withoutByteOrderMark(bytes))
     const text = trimEnd(message)
-    if (block !== undefined) return onBlockLine(text, block)
-    if (isBlank(text)) return
-    if (mode === "line") {
-      if (opensBlock(text)) sink.fault("UnexpectedHeader", "line", { size: text.length })
-      else sink.frame(message, "line")
+    if (block !== undefined) return onBlockLine(text, message, block)
+    if (isBlank(text)) {
+      if (reported === "block") reported = "body"
       return
     }
-    if (mode === "auto" ? opensBlock(text) : HEADER.test(ascii(text, MAX_HEADER_BYTES))) return openBlock(text)
+    if (mode === "line") {
+      if (opensBlock(text)) sink.fault("UnexpectedHeader", "line", { size: text.length })
+      else onMessage(message, "line")
+      return
+    }
+    if (mode === "auto" || reported === "block" ? opensBlock(text) : isHeader(text)) return openBlock(text)
     const header = trailingHeader(text)
     if (header > 0) {
       onStray(trimEnd(text.subarray(0, header)))
       return openBlock(text.subarray(header))
     }
-    if (mode === "auto") sink.frame(message, "line")
+    if (reported === "block" && !startsMessage(text)) return
+    if (mode === "auto") onMessage(message, "line")
     else onStray(text)
+    reported = "nothing"
+  }
+
+  const onMessage = (message: Uint8Array, framing: TextKind) => {
+    if (message.length <= maxFrameBytes) return sink.frame(message, framing)
+    sink.fault("TooLarge", framing, { size: message.length, envelope: scanEnvelope(message), limit: maxFrameBytes })
   }
 
   /** Text where a header block should stand. In auto mode it may be a message whose own header was damaged. */
   const onStray = (text: Uint8Array) => {
-    if (mode === "auto" && startsMessage(text)) sink.frame(text, "content-length")
-    else sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
+    if (mode === "auto" && startsMessage(text)) return onMessage(text, "content-length")
+    if (reported === "nothing") {
+      sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
+    }
   }
 
   // ---- header blocks
 
   const openBlock = (text: Uint8Array) => {
+    reported = "nothing"
     block = { bytes: 0, length: undefined, valid: true }
-    onBlockLine(text, block)
+    onBlockLine(text, text, block)
   }
 
-  const onBlockLine = (text: Uint8Array, open: NonNullable<typeof block>): void => {
+  const onBlockLine = (text: Uint8Array, message: Uint8Array, open: NonNullable<typeof block>): void => {
     if (isBlank(text)) return closeBlock(open)
     if (startsMessage(text)) {
       sink.fault("InvalidHeader", "content-length", { size: open.bytes })
       block = undefined
-      if (mode === "auto") return onLine(text)
-      const header = trailingHeader(text)
-      return header < 0 ? undefined : openBlock(text.subarray(header))
+      reported = "body"
+      return onLine(message)
     }
     open.bytes += text.length
     if (open.bytes > MAX_HEADER_BYTES) {
       sink.fault("HeaderTooLarge", "content-length", { size: open.bytes, limit: MAX_HEADER_BYTES })
       block = undefined
+      reported = "block"
       return
     }
-    const header = HEADER.exec(ascii(text, MAX_HEADER_BYTES))
-    if (header === null) {
+    const header = parseHeader(text)
+    if (header === undefined) {
       // something printed into the block: reported, and the block goes on
       sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
-    } else if (header[1]?.toLowerCase() === "content-length") {
-      const value = header[2] ?? ""
-      if (open.length !== undefined || !LENGTH.test(value)) open.valid = false
-      open.length = Number(value)
+    } else if (header.name.toLowerCase() === "content-length") {
+      if (open.length !== undefined || !LENGTH.test(header.value)) open.valid = false
+      open.length = Number(header.value)
     }
   }
 
@@ -109,6 +127,7 @@ export const makeTextDecoder = (
     block = undefined
     if (!open.valid || open.length === undefined) {
       sink.fault("InvalidHeader", "content-length", { size: open.bytes })
+      reported = "body"
       return
     }
     inBody = true
@@ -124,8 +143,6 @@ export const makeTextDecoder = (
   }
 
   // ---- lines that are too long
-
-  const lineKind = (): TextKind => mode === "content-length" ? "content-length" : "line"
 
   const startOverlong = (piece: Uint8Array) => {
     block = undefined
@@ -143,27 +160,30 @@ export const makeTextDecoder = (
 
   const endOverlong = (long: NonNullable<typeof overlong>) => {
     overlong = undefined
-    sink.fault("TooLarge", lineKind(), { size: long.size, envelope: long.scanner.envelope(), limit: maxFrameBytes })
-    if (mode === "line") return
     const tail = trimEnd(long.tail)
+    const size = long.size - (long.tail.at(-1) === CARRIAGE_RETURN ? 1 : 0)
+    if (reported === "nothing" || mode === "auto") {
+      sink.fault("TooLarge", kind, { size, envelope: long.scanner.envelope(), limit: maxFrameBytes })
+    }
+    reported = "nothing"
+    if (mode === "line") return
     const header = trailingHeader(tail)
     if (header >= 0) openBlock(tail.subarray(header))
   }
 
+  /** Takes the last piece of a line. */
   const takeLine = (piece: Uint8Array) => {
-    if (overlong !== undefined) {
+    if (overlong === undefined && line.size() === 0 && piece.length <= maxLineBytes) return onLine(piece)
+    if (overlong === undefined) {
+      line.push(piece)
+      const whole = line.take()
+      // the CR of a CRLF does not count
+      if (withoutCarriageReturn(whole).length <= maxLineBytes) return onLine(whole)
+      startOverlong(whole)
+    } else {
       continueOverlong(piece, overlong)
-      return endOverlong(overlong)
     }
-    const size = line.size() + piece.length
-    // the CR of a CRLF does not count
-    if (size - 1 > maxFrameBytes || (size > maxFrameBytes && piece.at(-1) !== CARRIAGE_RETURN)) {
-      startOverlong(line.take())
-      return takeLine(piece)
-    }
-    if (line.size() === 0) return onLine(piece)
-    line.push(piece)
-    onLine(line.take())
+    if (overlong !== undefined) endOverlong(overlong)
   }
 
   return {
@@ -186,7 +206,7 @@ export const makeTextDecoder = (
           continueOverlong(rest, overlong)
         } else {
           line.push(rest)
-          if (line.size() > maxFrameBytes + 1) startOverlong(line.take())
+          if (line.size() > maxLineBytes + 1) startOverlong(line.take())
         }
         return
       }
@@ -203,6 +223,20 @@ export const makeTextDecoder = (
       block = undefined
     }
   }
+}
+
+/** Splits a header line, or returns undefined for what is none. */
+const parseHeader = (text: Uint8Array): { readonly name: string; readonly value: string } | undefined => {
+  const line = ascii(text, MAX_HEADER_BYTES)
+  const colon = line.indexOf(":")
+  const name = line.slice(0, colon).trimEnd()
+  return colon > 0 && TOKEN.test(name) ? { name, value: line.slice(colon + 1).trim() } : undefined
+}
+
+/** Whether a line can open a block; a name that merely ends in `content-length` is text that was printed before it. */
+const isHeader = (text: Uint8Array) => {
+  const header = parseHeader(text)
+  return header !== undefined && !/.content-length$/i.test(header.name)
 }
 
 const trimEnd = (bytes: Uint8Array): Uint8Array => {
@@ -238,7 +272,11 @@ const trailingHeader = (text: Uint8Array): number => {
   return match === null ? -1 : start + match.index
 }
 
-const sampleOf = (text: Uint8Array) => text.slice(0, SAMPLE_BYTES)
+/** The start of a text, to recognise it by; not where it looks like a piece of a message. */
+const sampleOf = (text: Uint8Array) => {
+  const sample = text.slice(0, SAMPLE_BYTES)
+  return sample.some((byte) => byte === QUOTE || byte === OPEN_BRACE) ? undefined : sample
+}
 
 /** Bytes as characters of the same number: what header syntax is made of. */
 const ascii = (bytes: Uint8Array, limit: number): string => latin1.decode(bytes.subarray(0, limit))

@@ -353,9 +353,9 @@ describe("the work of a large frame", () => {
     )
   })
 
-  it("is linear for a million small frames in one chunk", () => {
-    const items = decodeChunks(undefined, [bytes("{}\n".repeat(1_000_000))])
-    assert.strictEqual(items.length, 1_000_000)
+  it("is linear for many small frames in one chunk", () => {
+    const items = decodeChunks(undefined, [bytes("{}\n".repeat(300_000))])
+    assert.strictEqual(items.length, 300_000)
   })
 
   it("is linear for a header of many spaces", () => {

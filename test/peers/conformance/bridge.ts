@@ -96,6 +96,7 @@ export const startBridge = async (command: ReadonlyArray<string>, port = 0): Pro
     session.child.request({
       request: message,
       onMessage: answer.event,
+      onCancelled: answer.end,
       isOpen: answer.isOpen,
       onResponse: ({ text, value }) => {
         if (value.error !== undefined) {
@@ -123,6 +124,7 @@ export const startBridge = async (command: ReadonlyArray<string>, port = 0): Pro
     session.child.request({
       request: message,
       onMessage: answer.event,
+      onCancelled: answer.end,
       isOpen: answer.isOpen,
       onResponse: ({ text }) => answer.finish(text, 200)
     })
@@ -190,6 +192,7 @@ export const startBridge = async (command: ReadonlyArray<string>, port = 0): Pro
       sharedChild().request({
         request: { text: JSON.stringify(value), value },
         onMessage: () => {},
+        onCancelled: () => {},
         isOpen: () => true,
         onResponse: ({ value }) => resolve(parameterHeadersOf(value.result))
       })
@@ -223,6 +226,7 @@ export const startBridge = async (command: ReadonlyArray<string>, port = 0): Pro
     const exchange: Exchange = {
       request: message,
       onMessage: answer.event,
+      onCancelled: answer.end,
       isOpen: answer.isOpen,
       onResponse: ({ text, value }) => {
         endTurn()
@@ -349,6 +353,11 @@ const makeAnswer = (request: IncomingMessage, response: ServerResponse) => {
   }
   return {
     event,
+    /** Ends without a response. */
+    end: () => {
+      if (!response.headersSent) openEvents(response)
+      response.end()
+    },
     isOpen: () => !response.writableEnded && !response.destroyed,
     finish: (text: string, status: number) => {
       if (response.headersSent || (prefersEvents && status === 200)) {

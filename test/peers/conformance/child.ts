@@ -33,6 +33,8 @@ export interface Exchange {
   readonly onMessage: (text: string) => void
   /** Takes the response, the last message. */
   readonly onResponse: (message: Message) => void
+  /** The client has sent a cancellation: there will be no response. */
+  readonly onCancelled: () => void
   /** Whether the client still listens. */
   readonly isOpen: () => boolean
 }
@@ -146,10 +148,11 @@ export const start = (
     send: ({ text, value }) => {
       if (value.method !== "notifications/cancelled") return write(text)
       const target = read(text, CANCELLED)
-      for (const [id, { request }] of waiting) {
-        if (read(request.text, ["id"]) !== target) continue
+      for (const [id, exchange] of waiting) {
+        if (read(exchange.request.text, ["id"]) !== target) continue
         waiting.delete(id)
-        return write(replace(text, CANCELLED, `${id}`))
+        write(replace(text, CANCELLED, `${id}`))
+        return exchange.onCancelled()
       }
     },
     latest: () => [...waiting.values()].findLast((exchange) => exchange.isOpen()),

@@ -81,7 +81,8 @@ const count = (checks: ReadonlyArray<Check>, status: Check["status"]) =>
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const show = ({ checks, isRequired, name }: Scenario) => {
+/** A line a scenario, and why where it matters. */
+const show = ({ checks, isRequired, name }: Scenario, verbose: boolean) => {
   const failed = count(checks, "FAILURE")
   const warnings = count(checks, "WARNING")
   const numbers = [
@@ -91,6 +92,7 @@ const show = ({ checks, isRequired, name }: Scenario) => {
     ...(isRequired ? [] : ["not required"])
   ]
   say(`  ${failed === 0 ? "✓" : "✗"} ${name}: ${numbers.join(", ")}`)
+  if (!isRequired && !verbose) return
   for (const { errorMessage, id, status } of checks) {
     if (status === "FAILURE" || status === "WARNING") say(`      ${status} ${id}: ${errorMessage ?? ""}`)
   }
@@ -139,7 +141,7 @@ for (const revision of values.requirements) {
   const seconds = ((performance.now() - started) / 1_000).toFixed(0)
   const scenarios = existsSync(results) ? readScenarios(results, revision) : []
   say(`\n${revision} (${seconds} s)`)
-  for (const scenario of scenarios) show(scenario)
+  for (const scenario of scenarios) show(scenario, values.verbose)
 
   const required = scenarios.filter(({ isRequired }) => isRequired)
   const failures = required.flatMap(({ checks, name }) =>
