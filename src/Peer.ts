@@ -25,7 +25,8 @@ import * as Cancellation from "./Cancellation.ts"
 import * as Framing from "./Framing.ts"
 import { makeCalls } from "./internal/calls.ts"
 import { observer } from "./internal/observer.ts"
-import type { Batch, ReplyTo } from "./internal/serving.ts"
+import type { Batch, ReplyTo } from "./internal/replies.ts"
+import { makeReplies } from "./internal/replies.ts"
 import { makeServing } from "./internal/serving.ts"
 import { shorten } from "./internal/shorten.ts"
 import type * as Lifecycle from "./Lifecycle.ts"
@@ -187,7 +188,7 @@ export interface Options<out R = never> {
   readonly duplicateIds?: "refuse" | "serve" | undefined
   /** Whether input that is no valid message is answered (we are the server of a host), or skipped and counted (we talk to a child). @default "reply" */
   readonly onBadInput?: "reply" | "count" | undefined
-  /** Bytes of requests and notifications that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
+  /** Bytes of requests and notifications, 256 added to each, that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
   readonly maxBufferedInput?: number | undefined
   /** Deadline of our own calls. Zero or infinity: none. @default "30 seconds" */
   readonly callTimeout?: Duration.Input | undefined
@@ -262,6 +263,8 @@ export class Caller extends Context.Service<Caller, Peer["Service"]>()("effect-s
 // -----------------------------------------------------------------------------
 
 const BAD_INPUT_REPLIES_PER_SECOND = 10
+// what a message takes beside its bytes, roughly
+const MESSAGE_BYTES = 256
 
 const badInputCounter = Metric.counter("effect_stdio_bad_input", {
   description: "Frames and faults that were no valid message",
@@ -308,7 +311,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const profile = options?.profile ?? "strict"
   const cancellation = options?.cancellation ?? Cancellation.none
-  const replies = (options?.onBadInput ?? "reply") === "reply"
+  const answersBadInput = (options?.onBadInput ?? "reply") === "reply"
   const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
   const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
   const decode = JsonRpc.decodeWith(profile)
@@ -422,12 +425,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
     }
   })
 
+  const replies = makeReplies(transport, profile, touch)
   const serving = makeServing({
     // the services a handler needs are `services` and the Caller added here: the two types that R is made of
     router: (options?.router ?? Router.empty) as Router.Router<never>,
     context: Context.add(services, Caller, Caller.of(peer)) as Context.Context<never>,
     transport,
-    profile,
+    replies,
     cancellation,
     concurrency,
     maxQueuedRequests: options?.maxQueuedRequests ?? 1_024,
@@ -471,8 +475,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     const isAnswer = bad.responseShaped || bad.reason === "NotAMessage"
     if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
     if (bad.responseShaped) return
-    if (replies && (bad.id !== null || mayAnswerNull())) {
-      serving.reply(JsonRpc.failure(bad.id, { code, message: bad.message }), to)
+    if (answersBadInput && (bad.id !== null || mayAnswerNull())) {
+      replies.reply(JsonRpc.failure(bad.id, { code, message: bad.message }), to)
     } else {
       unanswered++
     }
@@ -491,9 +495,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
       Deferred.doneUnsafe(framingKnown, Exit.void)
     }
     if (JsonRpc.isRequest(message)) {
-      serving.request(message, size, to)
+      serving.request(message, size + MESSAGE_BYTES, to)
     } else if (JsonRpc.isNotification(message)) {
-      if (message.method !== cancellation.method) return serving.notification(message, size)
+      if (message.method !== cancellation.method) return serving.notification(message, size + MESSAGE_BYTES)
       const id = safely(() => cancellation.requestId(message.params), undefined)
       if (id !== undefined) serving.cancel(id)
     } else if (!settleCall(message)) {
@@ -538,7 +542,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     const batch: Batch = { open: 1, replies: [] }
     for (const value of values) onMessage(value, Math.ceil(size / values.length), { framing, batch })
     batch.open--
-    serving.settleBatch(batch, framing)
+    replies.settleBatch(batch, framing)
   }
 
   const onItem = (item: Framing.Item) => {

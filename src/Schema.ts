@@ -410,7 +410,7 @@ export const messageFrom = (thrown: unknown): string => {
   try {
     const message = Predicate.hasProperty(thrown, "message") ? thrown.message : undefined
     if (typeof message === "string" && message !== "") return message
-    return thrown instanceof Error ? `${thrown.name}` : String(thrown)
+    return thrown instanceof Error && message === "" ? thrown.name : String(thrown)
   } catch {
     // an object whose message or toString does not work
     return "unknown error"

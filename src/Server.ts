@@ -190,8 +190,9 @@ export const run = <R = never>(
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         const exit = yield* Effect.exit(restore(Deferred.await(first)))
-        let hurried = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
-        const failed = Exit.isFailure(exit) && !hurried
+        const hurriedFromStart = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
+        let hurried = hurriedFromStart
+        const failed = Exit.isFailure(exit) && !hurriedFromStart
 
         /** Takes its time, until an interruption comes; from then on it hurries. */
         const step = (effect: Effect.Effect<boolean>, inHurry: Effect.Effect<boolean>) =>
@@ -209,7 +210,12 @@ export const run = <R = never>(
         // once, whether or not the wait for it is cut short
         const prepared = yield* Effect.forkDetach(stopping, { startImmediately: true })
         const drained = Effect.andThen(Fiber.await(prepared), peer.drained)
-        const isDrained = yield* step(before(limit, drained), before(IN_HURRY.drain, drained))
+        const inHurry = Effect.suspend(() => {
+          // an interruption only shortens what is left
+          const left = hurriedFromStart ? IN_HURRY.drain : deadline - clock.currentTimeMillisUnsafe()
+          return before(Math.min(IN_HURRY.drain, Math.max(0, left)), drained)
+        })
+        const isDrained = yield* step(before(limit, drained), inHurry)
         prepared.interruptUnsafe()
         if (!isDrained) {
           const { requests } = yield* peer.inFlight
@@ -219,7 +225,15 @@ export const run = <R = never>(
         }
         // what was answered in time is also written in what is left of it, for a reader that takes its time
         const left = Math.max(AT_LEISURE.flush, deadline - clock.currentTimeMillisUnsafe())
-        yield* step(before(left, transport.end), before(IN_HURRY.flush, transport.end))
+        const flushed = (limit: number, afterUrgent: number) =>
+          Effect.raceFirst(
+            Effect.as(transport.end, true),
+            Effect.as(
+              Effect.raceFirst(Effect.andThen(Deferred.await(urgent), Effect.sleep(afterUrgent)), Effect.sleep(limit)),
+              false
+            )
+          )
+        yield* step(flushed(left, AT_LEISURE.flush), flushed(IN_HURRY.flush, IN_HURRY.flush))
         const queuedBytes = transport.queuedBytesUnsafe()
         if (queuedBytes > 0) observe?.({ _tag: "Unflushed", queuedBytes })
         const reason: StopReason = Exit.isSuccess(exit) ? exit.value : { _tag: "Requested", exitCode: 0 }

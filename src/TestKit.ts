@@ -44,8 +44,13 @@ export class FramesDiffer extends Schema.TaggedError<FramesDiffer>()("FramesDiff
   }
 }
 
-const lines = (values: ReadonlyArray<unknown>) =>
-  values.length === 0 ? "  (none)" : values.map((value) => `  ${JSON.stringify(value)}`).join("\n")
+// test runners replace `expected` and `actual` of an error by their text
+const lines = (values: ReadonlyArray<unknown> | string) =>
+  typeof values === "string"
+    ? values
+    : values.length === 0
+    ? "  (none)"
+    : values.map((value) => `  ${JSON.stringify(value)}`).join("\n")
 
 // -----------------------------------------------------------------------------
 // models

@@ -188,6 +188,21 @@ it.effect("counts notifications whose handlers lag as buffered", () =>
     assert.deepStrictEqual(noted, sent)
   }))
 
+it.effect("pauses reading when answers that need no handler pile up, and loses none", () =>
+  Effect.gen(function*() {
+    const peer = yield* connect({ maxBufferedInput: 2_000, transport: { maxQueuedBytes: 2_000 } })
+    yield* peer.stall
+    for (const { id } of requests(1, 200)) {
+      yield* Effect.andThen(peer.feed(`{"jsonrpc":"2.0","id":${id},"method":5}\n`), peer.settled)
+    }
+    // an answer has about 100 bytes
+    const read = (yield* peer.peer.stats).badInput
+    assert.isAtMost(read, 60)
+    yield* peer.resume
+    while ((yield* peer.sent).length < 200) yield* peer.settled
+    assert.deepStrictEqual(ids(yield* peer.sent), ids(requests(1, 200)))
+  }))
+
 it.effect("frees what a cancelled request has buffered", () =>
   Effect.gen(function*() {
     const gate = Deferred.makeUnsafe<void>()

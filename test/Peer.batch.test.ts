@@ -264,6 +264,33 @@ it.effect("refuses a batch where that is asked for, runs none of it, and settles
     })
   }))
 
+it.effect("serves batches of 1,000 messages and refuses longer ones with one -32600", () =>
+  Effect.gen(function*() {
+    const peer = yield* connect({ router })
+    const batch = (length: number) => Array.from({ length }, (_, id) => request(id, "ping"))
+    yield* peer.receive(batch(1_000), batch(1_001))
+    yield* peer.expectSent(
+      batch(1_000).map(({ id }) => success(id, "pong")),
+      failure(null, -32600, "Invalid request: a batch of more than 1000 messages")
+    )
+  }))
+
+it.effect("answers a batch in time although one of its handlers cannot be interrupted", () =>
+  Effect.gen(function*() {
+    const peer = yield* connect({
+      router: Router.rawRequest(router, "stubborn", () => Effect.uninterruptible(Effect.sleep("1 minute"))),
+      handlerTimeout: "5 seconds"
+    })
+    yield* peer.receive([request(1, "stubborn"), request(2, "ping")])
+    yield* TestClock.adjust("5 seconds")
+    yield* peer.settled
+    const inTime = yield* peer.sent
+    yield* TestClock.adjust("1 minute")
+    const expected = [[success(2, "pong"), failure(1, -32603, "The handler took too long")]]
+    assert.deepStrictEqual(inTime, expected)
+    yield* peer.expectSent(...expected)
+  }))
+
 it.effect("asks a function batch by batch", () =>
   Effect.gen(function*() {
     let version = "2025-03-26"

@@ -206,19 +206,22 @@ describe("the deadline", () => {
       assert.deepStrictEqual(yield* Fiber.join(first), Result.fail(timeout("peer's")))
     }))
 
-  it.effect("is off where it is infinite, for a call or for all", () =>
-    Effect.gen(function*() {
-      const first = yield* connect()
-      const second = yield* connect({ callTimeout: "Infinity" })
-      const calls = [
-        yield* start(first.peer.call("m", undefined, { timeout: "Infinity" })),
-        yield* start(second.peer.call("m"))
-      ]
-      yield* TestClock.adjust("30 days")
-      yield* first.receive({ id: 1, result: "at last" })
-      yield* second.receive({ id: 1, result: "at last" })
-      assert.deepStrictEqual(yield* Fiber.joinAll(calls), [Result.succeed("at last"), Result.succeed("at last")])
-    }))
+  it.effect.each(["Infinity", 0] as const)(
+    "is off where it is %s, for a call or for all",
+    (timeout) =>
+      Effect.gen(function*() {
+        const first = yield* connect()
+        const second = yield* connect({ callTimeout: timeout })
+        const calls = [
+          yield* start(first.peer.call("m", undefined, { timeout })),
+          yield* start(second.peer.call("m"))
+        ]
+        yield* TestClock.adjust("30 days")
+        yield* first.receive({ id: 1, result: "at last" })
+        yield* second.receive({ id: 1, result: "at last" })
+        assert.deepStrictEqual(yield* Fiber.joinAll(calls), [Result.succeed("at last"), Result.succeed("at last")])
+      })
+  )
 
   it.effect("counts a late answer as a stray one", () =>
     Effect.gen(function*() {

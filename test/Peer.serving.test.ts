@@ -146,6 +146,12 @@ describe("admission", () => {
       yield* peer.expectSent(success(1, null), success(2, null), success(3, null))
     }))
 
+  it.effect.each([0, -1, Number.NaN])("dies of a concurrency of %d", (concurrency) =>
+    Effect.gen(function*() {
+      const exit = yield* Effect.exit(connect({ concurrency }))
+      assert.isTrue(Exit.isFailure(exit) && Exit.hasDies(exit))
+    }))
+
   it.effect("refuses requests beyond the queue and serves those in it", () =>
     Effect.gen(function*() {
       const { open, router } = makeGates()
@@ -213,6 +219,42 @@ describe("admission", () => {
     }))
 })
 
+describe("open-ended methods", () => {
+  const options = { concurrency: 1, openEnded: (method: string) => method === "listen" }
+
+  it.effect("take no place of the concurrency", () =>
+    Effect.gen(function*() {
+      const router = Router.empty.pipe(
+        Router.rawRequest("listen", () => Effect.never),
+        Router.rawRequest("ping", () => Effect.succeed("pong"))
+      )
+      const peer = yield* connect({ router, ...options })
+      yield* peer.receive(...requests("listen", 1, 3), { id: 4, method: "ping" })
+      yield* peer.expectSent(success(4, "pong"))
+    }))
+
+  it.effect("are begun although other requests wait", () =>
+    Effect.gen(function*() {
+      const { router, started } = makeGates()
+      const peer = yield* connect({
+        router: Router.rawRequest(router, "listen", () => Effect.succeed("listening")),
+        ...options
+      })
+      yield* peer.receive(...requests("wait", 1, 2), { id: 3, method: "listen" })
+      yield* peer.expectSent(success(3, "listening"))
+      assert.deepStrictEqual(started, [1])
+    }))
+
+  it.effect("have no time to keep", () =>
+    Effect.gen(function*() {
+      const router = Router.rawRequest(Router.empty, "listen", () => Effect.as(Effect.sleep("1 day"), "done"))
+      const peer = yield* connect({ router, ...options, handlerTimeout: "1 second" })
+      yield* peer.receive({ id: 1, method: "listen" })
+      yield* TestClock.adjust("1 day")
+      yield* peer.expectSent(success(1, "done"))
+    }))
+})
+
 describe("handlerTimeout", () => {
   it.effect("interrupts a handler that exceeds it and answers with -32603", () =>
     Effect.gen(function*() {
@@ -232,6 +274,32 @@ describe("handlerTimeout", () => {
       yield* TestClock.adjust("1 millis")
       yield* peer.expectSent(success(2, "slept"), failure(1, -32603, "The handler took too long"))
       assert.strictEqual(interrupted, 1)
+    }))
+
+  it.effect("answers in time for a handler that cannot be interrupted, and drops what that ends with", () =>
+    Effect.gen(function*() {
+      const router = Router.raw(() => Effect.uninterruptible(Effect.as(Effect.sleep("1 minute"), "late")))
+      const peer = yield* connect({ router, handlerTimeout: "5 seconds" })
+      yield* peer.receive({ id: 1, method: "stubborn" })
+      yield* TestClock.adjust("5 seconds")
+      const answer = failure(1, -32603, "The handler took too long")
+      yield* peer.expectSent(answer)
+      yield* TestClock.adjust("1 minute")
+      yield* peer.expectSent(answer)
+    }))
+
+  it.effect("frees the id with its answer, whatever the handler still does", () =>
+    Effect.gen(function*() {
+      const router = Router.empty.pipe(
+        Router.rawRequest("stubborn", () => Effect.uninterruptible(Effect.sleep("1 minute"))),
+        Router.rawRequest("ping", () => Effect.succeed("pong"))
+      )
+      const peer = yield* connect({ router, handlerTimeout: "5 seconds" })
+      yield* peer.receive({ id: 1, method: "stubborn" })
+      yield* TestClock.adjust("5 seconds")
+      yield* peer.receive({ id: 1, method: "ping" })
+      yield* TestClock.adjust("1 minute")
+      yield* peer.expectSent(failure(1, -32603, "The handler took too long"), success(1, "pong"))
     }))
 
   it.effect("counts from the begin of the handler, not from the arrival of the request", () =>
@@ -710,6 +778,48 @@ describe("duplicate ids", () => {
     }))
 })
 
+describe("a handler", () => {
+  it.effect("has a scope of its own, closed when it ends", () =>
+    Effect.gen(function*() {
+      const log: Array<string> = []
+      const acquire = (name: string) =>
+        Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            log.push(`${name} is released`)
+          })
+        )
+      const router = Router.raw(
+        (_, { id, method }) =>
+          Effect.andThen(acquire(`request ${id}`), method === "hang" ? Effect.never : Effect.succeed("done")),
+        () => acquire("notification")
+      )
+      const peer = yield* connect({ router, cancellation: Cancellation.mcp })
+      yield* peer.receive({ id: 1, method: "m" }, { method: "n" }, { id: 2, method: "hang" })
+      yield* peer.settled
+      assert.deepStrictEqual(log, ["request 1 is released", "notification is released"])
+      yield* peer.receive({ method: "notifications/cancelled", params: { requestId: 2 } })
+      yield* peer.settled
+      assert.deepStrictEqual(log.slice(2), ["request 2 is released"])
+    }))
+
+  it.effect("is named in messages, events and logs by a short and printable name", () =>
+    Effect.gen(function*() {
+      const log = makeLog()
+      const method = `\u0007${"m".repeat(10_000)}`
+      const peer = yield* Effect.provide(connect(), log.layer)
+      yield* peer.receive({ id: 1, method })
+      yield* peer.settled
+      const dying = yield* Effect.provide(connect({ router: Router.raw(() => Effect.die("dead")) }), log.layer)
+      yield* dying.receive({ id: 1, method })
+      yield* dying.settled
+      for (const text of [yield* peer.sentText, JSON.stringify(peer.events), ...log.lines]) {
+        assert.isBelow(text.length, 1_000)
+        assert.notInclude(text, "\u0007")
+      }
+      assert.strictEqual(log.lines.length, 1)
+    }))
+})
+
 describe("what is in flight", () => {
   it.effect("lists requests that run and wait, and calls of ours", () =>
     Effect.gen(function*() {
@@ -841,6 +951,22 @@ describe("what is in flight", () => {
       yield* Scope.close(scope, Exit.void)
       yield* wire.expectSent()
       assert.deepStrictEqual(started, [["first"]])
+    }))
+
+  it.effect("goes on when the observer throws, which is logged", () =>
+    Effect.gen(function*() {
+      const log = makeLog()
+      const wire = yield* TestKit.make()
+      yield* Peer.make(wire.transport, { router: Router.raw(() => Effect.succeed("done")) }).pipe(
+        Effect.provideService(Lifecycle.Observer, () => {
+          throw new Error("observer")
+        }),
+        Effect.provide(log.layer)
+      )
+      yield* wire.receive({ id: 1, method: "a" }, { id: 2, method: "b" })
+      yield* wire.settled
+      assert.deepStrictEqual(yield* wire.sent, [success(1, "done"), success(2, "done")])
+      assert.isNotEmpty(log.lines)
     }))
 
   it.effect("tells its events: requests, and responses with whether they are errors", () =>

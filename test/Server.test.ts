@@ -369,17 +369,32 @@ describe("once a server is ending", () => {
       })
   )
 
-  it.effect("what is queued is written within that half second", () =>
+  it.effect("what was answered may be written in the time for the drain, for a reader that is slow", () =>
     Effect.gen(function*() {
       const server = yield* serve()
       yield* server.stall
       yield* server.receive({ id: 1, method: "ping" })
       yield* server.endInput
-      yield* TestClock.adjust("499 millis")
+      yield* TestClock.adjust("29999 millis")
       assert.isUndefined(yield* server.ended)
       yield* server.resume
       assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
       yield* server.expectSent(success(1, "pong"))
+      assert.notInclude(tags(yield* server.events), "Unflushed")
+    }))
+
+  it.effect("the bytes that nobody took are told", () =>
+    Effect.gen(function*() {
+      const server = yield* serve()
+      yield* server.stall
+      yield* server.receive({ id: 1, method: "ping" })
+      yield* server.endInput
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      assert.deepStrictEqual((yield* server.events).slice(-2), [
+        { _tag: "Unflushed", queuedBytes: 41 },
+        { _tag: "Stopped", reason: { _tag: "InputEnded" } }
+      ])
     }))
 })
 
@@ -409,6 +424,27 @@ describe("where nobody is there to answer", () => {
       )
       assert.deepStrictEqual(server.log, ["never 1 is interrupted", "sleep 2 is interrupted"])
       yield* server.expectSent(stopping(1), stopping(2))
+    }))
+})
+
+describe("where the parent is gone and the output is not", () => {
+  it.effect("what is cut off gets half a second to be written", () =>
+    Effect.gen(function*() {
+      const parent = TestKit.makeParent(4_242)
+      const server = yield* serve({ parent })
+      yield* server.receive({ id: 1, method: "never" })
+      yield* server.settled
+      yield* server.stall
+      yield* parent.exit
+      yield* TestClock.adjust("30 seconds")
+      yield* TestClock.adjust("400 millis")
+      assert.isUndefined(yield* server.ended)
+      yield* server.resume
+      yield* server.expectSent(stopping(1))
+      assert.deepStrictEqual(
+        yield* server.ended,
+        withReason({ _tag: "ParentExited", pid: 4_242, why: "no such process" })
+      )
     }))
 })
 
@@ -589,6 +625,22 @@ describe("onStopping", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
       yield* server.expectSent(success(1, "pong"), stopping(2))
+    }))
+
+  it.effect("is interrupted when the time for it is over", () =>
+    Effect.gen(function*() {
+      let interrupted = 0
+      const server = yield* serve({
+        drainTimeout: "2 seconds",
+        onStopping: Effect.onInterrupt(Effect.never, () =>
+          Effect.sync(() => {
+            interrupted++
+          }))
+      })
+      yield* server.endInput
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      assert.strictEqual(interrupted, 1)
     }))
 
   it.effect("does not keep the server from answering when it dies", () =>

@@ -177,7 +177,7 @@ describe("stall and resume", () => {
       })
       yield* server.stall
       yield* server.receive({ id: 1, method: "echo", params: ["too much"] })
-      yield* TestClock.adjust("6 seconds")
+      yield* TestClock.adjust("5 seconds")
       const error = yield* Effect.flip(server.reason)
       assert.strictEqual(error.reason._tag, "OutputStalled")
     }))

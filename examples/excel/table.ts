@@ -36,7 +36,7 @@ const text = (cell: Cell): string => {
 
 // East Asian characters and emoji take two columns of a terminal
 const width = (value: string): number =>
-  [...value].reduce(
+  Array.from(value).reduce(
     (sum, character) =>
       sum +
       (/[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u

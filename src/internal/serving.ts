@@ -14,11 +14,12 @@ import * as Latch from "effect/Latch"
 import * as Metric from "effect/Metric"
 import * as Result from "effect/Result"
 import type { Cancellation } from "../Cancellation.ts"
-import * as Framing from "../Framing.ts"
 import type * as Lifecycle from "../Lifecycle.ts"
 import * as Router from "../Router.ts"
 import * as JsonRpc from "../Schema.ts"
 import type * as Transport from "../Transport.ts"
+import { makeNotifications } from "./notifications.ts"
+import type { Replies, ReplyTo } from "./replies.ts"
 import { shorten } from "./shorten.ts"
 
 /** @internal */
@@ -26,7 +27,7 @@ export interface Options {
   readonly router: Router.Router<never>
   readonly context: Context.Context<never>
   readonly transport: Transport.Transport["Service"]
-  readonly profile: JsonRpc.Profile
+  readonly replies: Replies
   readonly cancellation: Cancellation
   readonly concurrency: number
   readonly maxQueuedRequests: number
@@ -35,18 +36,6 @@ export interface Options {
   readonly duplicateIds: "refuse" | "serve"
   readonly observe: ((event: Lifecycle.Event) => void) | undefined
   readonly touch: () => void
-}
-
-/** @internal */
-export interface ReplyTo {
-  readonly framing: Framing.Kind
-  readonly batch: Batch | undefined
-}
-
-/** Collects the replies of one batch; they leave together when the last member is settled. @internal */
-export interface Batch {
-  open: number
-  readonly replies: Array<string>
 }
 
 interface Entry extends ReplyTo {
@@ -59,6 +48,10 @@ interface Entry extends ReplyTo {
   state: "waiting" | "running" | "ended"
   replied: boolean
   cancelled: boolean
+  /** Whether its batch waits for it. */
+  inBatch: boolean
+  /** Whether the next request may have its id. */
+  released: boolean
   fiber: Fiber.Fiber<unknown, JsonRpc.JsonRpcError> | undefined
   timer: Fiber.Fiber<void> | undefined
 }
@@ -71,12 +64,10 @@ interface Slot {
 
 /** @internal */
 export interface Serving {
+  /** `size` is what the message counts towards the buffered input while it waits. */
   readonly request: (request: JsonRpc.Request, size: number, to: ReplyTo) => void
   readonly notification: (notification: JsonRpc.Notification, size: number) => void
   readonly cancel: (id: JsonRpc.Id) => void
-  /** Sends a reply; returns whether it is an error. */
-  readonly reply: (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => boolean
-  readonly settleBatch: (batch: Batch, framing: Framing.Kind) => void
   readonly inFlight: () => ReadonlyArray<{ readonly id: JsonRpc.Id; readonly method: string }>
   readonly isBusy: () => boolean
   readonly noReplies: () => number
@@ -89,22 +80,15 @@ export interface Serving {
   readonly abandon: Effect.Effect<unknown>
 }
 
-// what an entry takes beside its bytes, roughly
-const ENTRY_BYTES = 256
-
 const requests = Metric.counter("effect_stdio_requests", { description: "Requests received", incremental: true })
 const errors = Metric.counter("effect_stdio_request_errors", {
   description: "Requests answered with an error",
   incremental: true
 })
-const notifications = Metric.counter("effect_stdio_notifications", {
-  description: "Notifications received",
-  incremental: true
-})
 
 /** @internal */
 export const makeServing = (options: Options): Serving => {
-  const { cancellation, context, observe, router, touch, transport } = options
+  const { cancellation, context, observe, replies, router, touch, transport } = options
   const runFork = Effect.runForkWith(context)
 
   const slots = new Map<JsonRpc.Id, Slot>()
@@ -112,9 +96,6 @@ export const makeServing = (options: Options): Serving => {
   let queue: Array<Entry> = []
   let head = 0
   let waiting = 0
-  // bounded by maxBufferedInput: the reader pauses
-  let pendingNotifications: Array<{ readonly notification: JsonRpc.Notification; readonly size: number }> = []
-  let notifying: Fiber.Fiber<void> | undefined
   let running = 0
   let open = 0
   let buffered = 0
@@ -131,71 +112,43 @@ export const makeServing = (options: Options): Serving => {
   }
 
   const updateDrained = () => {
-    if (open === 0 && notifying === undefined && pendingNotifications.length === 0) drained.openUnsafe()
+    if (open === 0 && !notifications.isBusy()) drained.openUnsafe()
     else drained.closeUnsafe()
   }
+
+  const notifications = makeNotifications({
+    router,
+    context,
+    timeout: options.handlerTimeout,
+    changeBuffered,
+    onIdle: () => {
+      touch()
+      updateDrained()
+    },
+    onBusy: updateDrained
+  })
 
   const entriesOf = ({ entries, head }: Slot) => entries.slice(head)
 
   // ---- replies
 
-  const write = (text: string, framing: Framing.Kind) => {
-    transport.sendUnsafe(Framing.frameOfText(text, framing))
-    touch()
-  }
-
-  const exceeds = (text: string): number | undefined => {
-    if (text.length * 3 <= transport.maxSendBytes) return undefined
-    const size = new TextEncoder().encode(text).length
-    return size > transport.maxSendBytes ? size : undefined
-  }
-
-  /** The text of a reply or, where that cannot be sent, of the error that says so. */
-  const encode = (message: JsonRpc.Success | JsonRpc.Failure): { readonly text: string; readonly isError: boolean } => {
-    const encoded = JsonRpc.encode(message, options.profile)
-    if (Result.isFailure(encoded)) {
-      return { text: encodeError(message.id, "The result cannot be written as JSON"), isError: true }
-    }
-    const size = exceeds(encoded.success)
-    if (size === undefined) return { text: encoded.success, isError: JsonRpc.isFailure(message) }
-    const problem = `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
-    return { text: encodeError(message.id, problem), isError: true }
-  }
-
-  const encodeError = (id: JsonRpc.Id | null | undefined, message: string) =>
-    Result.getOrThrow(
-      JsonRpc.encode(JsonRpc.failure(id ?? null, JsonRpc.JsonRpcError.internal(message)), options.profile)
-    )
-
-  const reply = (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => {
-    const { isError, text } = encode(message)
-    if (to.batch === undefined) write(text, to.framing)
-    else to.batch.replies.push(text)
-    return isError
-  }
-
-  const settleBatch = (batch: Batch, framing: Framing.Kind) => {
-    if (batch.open !== 0 || batch.replies.length === 0) return
-    const text = `[${batch.replies.join(",")}]`
-    // too long together: one by one, which a client can tell apart by their ids
-    const texts = exceeds(text) === undefined ? [text] : batch.replies
-    for (const part of texts) write(part, framing)
-  }
-
-  const settleInBatch = (to: ReplyTo) => {
-    if (to.batch === undefined) return
-    to.batch.open--
-    settleBatch(to.batch, to.framing)
+  /** Its batch need not wait for it any more. */
+  const settleInBatch = (entry: Entry) => {
+    if (entry.batch === undefined || !entry.inBatch) return
+    entry.inBatch = false
+    entry.batch.open--
+    replies.settleBatch(entry.batch, entry.framing)
   }
 
   const answer = (entry: Entry, outcome: unknown, error?: JsonRpc.JsonRpcError) => {
     entry.replied = true
-    const isError = reply(
+    const isError = replies.reply(
       error === undefined ? JsonRpc.success(entry.id, outcome) : JsonRpc.failure(entry.id, error),
       entry
     )
     if (isError) errors.updateUnsafe(1, context)
     observe?.({ _tag: "Response", id: entry.id, method: shorten(entry.method), isError })
+    settleInBatch(entry)
   }
 
   const isSilent = (entry: Entry) => entry.cancelled && !cancellation.answered
@@ -214,13 +167,15 @@ export const makeServing = (options: Options): Serving => {
       id,
       method,
       params,
-      size: size + ENTRY_BYTES,
+      size,
       framing: to.framing,
       batch: to.batch,
       openEnded: options.openEnded(method),
       state: "waiting",
       replied: false,
       cancelled: false,
+      inBatch: false,
+      released: false,
       fiber: undefined,
       timer: undefined
     }
@@ -231,7 +186,10 @@ export const makeServing = (options: Options): Serving => {
       return
     }
     open++
-    if (entry.batch !== undefined) entry.batch.open++
+    if (entry.batch !== undefined) {
+      entry.batch.open++
+      entry.inBatch = true
+    }
     updateDrained()
     if (slot !== undefined) {
       wait(entry)
@@ -239,7 +197,7 @@ export const makeServing = (options: Options): Serving => {
       return
     }
     slots.set(id, { entries: [entry], head: 0 })
-    if (waiting === 0 && mayStart(entry)) start(entry)
+    if ((waiting === 0 || entry.openEnded) && mayStart(entry)) start(entry)
     else enqueue(entry)
   }
 
@@ -329,6 +287,7 @@ export const makeServing = (options: Options): Serving => {
   const overrun = (entry: Entry) => {
     if (!entry.replied && !isSilent(entry)) {
       answer(entry, undefined, JsonRpc.JsonRpcError.internal("The handler took too long"))
+      release(entry)
     }
     entry.fiber?.interruptUnsafe()
   }
@@ -339,6 +298,7 @@ export const makeServing = (options: Options): Serving => {
     entry.timer?.interruptUnsafe()
     if (!entry.openEnded) running--
     if (!entry.replied) settle(entry, exit)
+    end(entry)
     release(entry)
     admit()
   }
@@ -365,11 +325,11 @@ export const makeServing = (options: Options): Serving => {
   const requestCancelled = () =>
     new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.RequestCancelled, message: "Request cancelled" })
 
-  /** Ends an entry that holds its id, and frees the id for the next request that waits for it. */
+  /** Frees the id of an entry that holds it, for the next request that waits for it. */
   const release = (entry: Entry) => {
     const slot = slots.get(entry.id)
-    end(entry)
-    if (slot === undefined) return
+    if (slot === undefined || entry.released) return
+    entry.released = true
     slot.head++
     for (let next = slot.entries[slot.head]; next !== undefined; next = slot.entries[slot.head]) {
       stopWaiting(next)
@@ -406,81 +366,29 @@ export const makeServing = (options: Options): Serving => {
     // one that waits for another of the same id leaves when its turn comes
     if (slot.entries[slot.head] !== entry) return
     stopWaiting(entry)
+    end(entry)
     release(entry)
-  }
-
-  // ---- notifications
-
-  const notification = (message: JsonRpc.Notification, size: number) => {
-    notifications.updateUnsafe(1, context)
-    if (router.notifications.get(message.method) === undefined && router.otherNotifications === undefined) return
-    pendingNotifications.push({ notification: message, size: size + ENTRY_BYTES })
-    changeBuffered(size + ENTRY_BYTES)
-    if (notifying === undefined) startNotifying()
-  }
-
-  const startNotifying = () => {
-    const fiber = runFork(notify)
-    notifying = fiber
-    updateDrained()
-    fiber.addObserver(() => {
-      notifying = undefined
-      touch()
-      updateDrained()
-    })
-  }
-
-  // one after the other, in the order of their arrival
-  const notify: Effect.Effect<void> = Effect.suspend(() => {
-    const batch = pendingNotifications
-    pendingNotifications = []
-    return batch.length === 0 ? Effect.void : Effect.andThen(
-      Effect.forEach(batch, ({ notification, size }) => {
-        changeBuffered(-size)
-        return handleNotification(notification)
-      }, { discard: true }),
-      notify
-    )
-  })
-
-  const handleNotification = ({ method, params }: JsonRpc.Notification): Effect.Effect<void> => {
-    const handler = router.notifications.get(method) ?? router.otherNotifications
-    if (handler === undefined) return Effect.void
-    const handled = Effect.scoped(Effect.suspend(() => handler(params, method)))
-    const limited = options.handlerTimeout === undefined ? handled : Effect.timeoutOrElse(handled, {
-      duration: options.handlerTimeout,
-      orElse: () => Effect.logWarning(`the handler of the notification ${shorten(method)} took too long`)
-    })
-    // whatever becomes of one handler, the next notification gets its own
-    return Effect.catchCause(
-      limited,
-      (cause) => Effect.logWarning(`the handler of the notification ${shorten(method)} failed`, cause)
-    )
   }
 
   // ---- the end of everything
 
   const entries = () => [...slots.values()].flatMap(entriesOf)
 
-  const fibers = () => entries().flatMap(({ fiber }) => fiber === undefined ? [] : [fiber])
+  const fibers = (): ReadonlyArray<Fiber.Fiber<unknown, unknown>> =>
+    [...entries().map(({ fiber }) => fiber), notifications.fiber()].filter((fiber) => fiber !== undefined)
 
   const forgetWaiting = () => {
     queue = []
     head = 0
-    for (const { size } of pendingNotifications) changeBuffered(-size)
-    pendingNotifications = []
-    for (const { entries, head } of [...slots.values()]) {
+    notifications.forget()
+    for (const { entries, head } of slots.values()) {
       const holder = entries[head]
       if (holder?.state !== "waiting") continue
       stopWaiting(holder)
+      end(holder)
       release(holder)
     }
     updateDrained()
-  }
-
-  const interruptAll = (interrupted: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) => {
-    notifying?.interruptUnsafe()
-    for (const fiber of interrupted) fiber.interruptUnsafe()
   }
 
   const cutOff = (error: JsonRpc.JsonRpcError) =>
@@ -491,24 +399,17 @@ export const makeServing = (options: Options): Serving => {
       for (const entry of left) {
         if (!entry.replied && !isSilent(entry)) answer(entry, undefined, error)
       }
-      // what was answered of a batch leaves now: its last handler may not end in time
-      for (const { batch, framing } of left) {
-        if (batch === undefined) continue
-        batch.open = 0
-        settleBatch(batch, framing)
-        batch.replies.length = 0
-      }
+      // a batch does not wait for what will not be answered
+      for (const entry of left) settleInBatch(entry)
       forgetWaiting()
-      interruptAll(interrupted)
+      for (const fiber of interrupted) fiber.interruptUnsafe()
       return Effect.as(Effect.andThen(Fiber.awaitAll(interrupted), drained.await), left.length)
     })
 
   return {
     request,
-    notification,
+    notification: notifications.add,
     cancel,
-    reply,
-    settleBatch,
     inFlight: () => entries().map(({ id, method }) => ({ id, method })),
     isBusy: () => !drained.isOpen(),
     noReplies: () => noReplies,
@@ -523,10 +424,8 @@ export const makeServing = (options: Options): Serving => {
       const interrupted = fibers()
       for (const entry of entries()) entry.replied = true
       forgetWaiting()
-      interruptAll(interrupted)
-      return wasCutOff
-        ? Effect.void
-        : Fiber.awaitAll(notifying === undefined ? interrupted : [...interrupted, notifying])
+      for (const fiber of interrupted) fiber.interruptUnsafe()
+      return wasCutOff ? Effect.void : Fiber.awaitAll(interrupted)
     })
   }
 }

@@ -236,7 +236,7 @@ describe("a length that is not that of the body", () => {
   it("cuts the message where it is too short, and the next one is found", () => {
     assert.deepStrictEqual(decode(`Content-Length: ${size - 3}\r\n\r\n${ping(1)}${counted(ping(2))}`), [
       block(ping(1).slice(0, -3)),
-      fault("InvalidHeader", "content-length", 3, { sample: "g\"}" }),
+      fault("InvalidHeader", "content-length", 3),
       block(ping(2))
     ])
   })

@@ -19,6 +19,7 @@ import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as Peer from "../../Peer.ts"
 import * as Router from "../../Router.ts"
 import { ErrorCode, JsonRpcError } from "../../Schema.ts"
@@ -70,6 +71,7 @@ export const makeMcpBridge = Effect.fnUntraced(
     let negotiated: string | undefined
     let stopping = false
     const initialized = Latch.makeUnsafe(true)
+    const turn = Semaphore.makeUnsafe(1)
 
     // ---- from McpServer
 
@@ -163,10 +165,9 @@ export const makeMcpBridge = Effect.fnUntraced(
         Effect.ensuring(Effect.sync(() => pending.delete(id)))
       )
 
+    // one after the other: several may wait for one that fails
     const initialize = (params: unknown, id: Id) =>
-      Effect.gen(function*() {
-        // several may have waited for one that failed: one of them goes on
-        while (session === "initializing") yield* initialized.await
+      turn.withPermits(1)(Effect.gen(function*() {
         if (session === "ready") return yield* invalidRequest("this connection is initialized already")
         session = "initializing"
         initialized.closeUnsafe()
@@ -182,7 +183,7 @@ export const makeMcpBridge = Effect.fnUntraced(
             initialized.openUnsafe()
           }))
         )
-      })
+      }))
 
     const onRequest: Router.RequestHandler<Peer.Caller> = (params, { id, method }) =>
       Effect.gen(function*() {
@@ -201,7 +202,12 @@ export const makeMcpBridge = Effect.fnUntraced(
               data: { supported: statelessVersions, requested: claim.version }
             })
           }
-          return stopping && method === LISTEN ? subscriptionEnded(id) : yield* forward(method, params, id)
+          if (stopping && method === LISTEN) return subscriptionEnded(id)
+          const result = yield* forward(method, params, id)
+          // McpServer names every revision it serves; a claim of one that needs a session is refused above
+          return method === "server/discover" && Predicate.isObject(result)
+            ? { ...result, supportedVersions: statelessVersions }
+            : result
         }
         if (method === "initialize") return yield* initialize(params, id)
         if (method === "server/discover" || method === LISTEN) {

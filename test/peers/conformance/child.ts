@@ -53,7 +53,7 @@ export interface Child {
 
 /** What is wrong with a server that a client cannot see. */
 export interface Complaints {
-  /** Lines on standard output that are no message. */
+  /** Lines on standard output that are no message, or answer nothing. */
   readonly strayOutput: Array<string>
   /** Servers that had to be killed, or did not exit with 0 when their input had ended. */
   readonly badExits: Array<string>
@@ -68,6 +68,8 @@ export const start = (
   const [file = "", ...args] = command
   const server = spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] })
   const waiting = new Map<number, Exchange>()
+  // cancelled; their responses may be on the way
+  const cancelled = new Set<number>()
   let lastId = 0
   let running = true
 
@@ -109,15 +111,17 @@ export const start = (
       const id = Number(value.id)
       const exchange = waiting.get(id)
       waiting.delete(id)
-      if (exchange === undefined) return onMessage(message)
-      return respond(exchange, message)
+      if (exchange !== undefined) return respond(exchange, message)
+      if (!cancelled.delete(id)) complaints.strayOutput.push(line.slice(0, 200))
+      return
     }
     for (const [path, of] of [[TOKEN, REQUEST_TOKEN], [SUBSCRIPTION, ["id"]]] as const) {
-      const exchange = waiting.get(Number(read(line, path)))
+      const named = read(line, path)
+      if (named === undefined) continue
+      const exchange = waiting.get(Number(named))
       const original = exchange && read(exchange.request.text, of)
-      if (exchange !== undefined && original !== undefined) {
-        return exchange.onMessage(replace(line, path, original))
-      }
+      // a message of a request that has ended is for nobody
+      return original === undefined ? undefined : exchange?.onMessage(replace(line, path, original))
     }
     onMessage(message)
   }
@@ -141,6 +145,7 @@ export const start = (
       write(replace(replace(text, REQUEST_TOKEN, `${id}`), ["id"], `${id}`))
       return () => {
         if (waiting.delete(id)) {
+          cancelled.add(id)
           write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`)
         }
       }
@@ -151,6 +156,7 @@ export const start = (
       for (const [id, exchange] of waiting) {
         if (read(exchange.request.text, ["id"]) !== target) continue
         waiting.delete(id)
+        cancelled.add(id)
         write(replace(text, CANCELLED, `${id}`))
         return exchange.onCancelled()
       }

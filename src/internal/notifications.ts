@@ -1,0 +1,98 @@
+/**
+ * The notifications of the other side: handled one after the other in the order of their arrival, off the reader.
+ *
+ * @since 0.1.0
+ */
+import type * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
+import type * as Router from "../Router.ts"
+import type * as JsonRpc from "../Schema.ts"
+import { shorten } from "./shorten.ts"
+
+/** @internal */
+export interface Options {
+  readonly router: Router.Router<never>
+  readonly context: Context.Context<never>
+  readonly timeout: Duration.Duration | undefined
+  readonly changeBuffered: (bytes: number) => void
+  readonly onBusy: () => void
+  readonly onIdle: () => void
+}
+
+/** @internal */
+export interface Notifications {
+  readonly add: (notification: JsonRpc.Notification, size: number) => void
+  readonly isBusy: () => boolean
+  readonly fiber: () => Fiber.Fiber<void> | undefined
+  /** Drops what waits. */
+  readonly forget: () => void
+}
+
+const received = Metric.counter("effect_stdio_notifications", {
+  description: "Notifications received",
+  incremental: true
+})
+
+/** @internal */
+export const makeNotifications = ({ context, router, ...options }: Options): Notifications => {
+  const runFork = Effect.runForkWith(context)
+  // bounded by maxBufferedInput: the reader pauses
+  let waiting: Array<{ readonly notification: JsonRpc.Notification; readonly size: number }> = []
+  let fiber: Fiber.Fiber<void> | undefined
+
+  const handlerOf = (method: string) => router.notifications.get(method) ?? router.otherNotifications
+
+  const handle = ({ method, params }: JsonRpc.Notification): Effect.Effect<void> => {
+    const handler = handlerOf(method)
+    if (handler === undefined) return Effect.void
+    const handled = Effect.scoped(Effect.suspend(() => handler(params, method)))
+    const limited = options.timeout === undefined ? handled : Effect.timeoutOrElse(handled, {
+      duration: options.timeout,
+      orElse: () => Effect.logWarning(`the handler of the notification ${shorten(method)} took too long`)
+    })
+    // whatever becomes of one handler, the next notification gets its own
+    return Effect.catchCause(
+      limited,
+      (cause) => Effect.logWarning(`the handler of the notification ${shorten(method)} failed`, cause)
+    )
+  }
+
+  const handleAll: Effect.Effect<void> = Effect.suspend(() => {
+    const batch = waiting
+    waiting = []
+    return batch.length === 0 ? Effect.void : Effect.andThen(
+      Effect.forEach(batch, ({ notification, size }) => {
+        options.changeBuffered(-size)
+        return handle(notification)
+      }, { discard: true }),
+      handleAll
+    )
+  })
+
+  return {
+    add: (notification, size) => {
+      received.updateUnsafe(1, context)
+      if (handlerOf(notification.method) === undefined) return
+      waiting.push({ notification, size })
+      options.changeBuffered(size)
+      if (fiber !== undefined) return
+      // begun at once, so that what a handler does without waiting is done before the next request starts
+      const handling = runFork(handleAll)
+      fiber = handling
+      options.onBusy()
+      handling.addObserver(() => {
+        fiber = undefined
+        options.onIdle()
+      })
+    },
+    isBusy: () => fiber !== undefined || waiting.length > 0,
+    fiber: () => fiber,
+    forget: () => {
+      for (const { size } of waiting) options.changeBuffered(-size)
+      waiting = []
+    }
+  }
+}
