@@ -39,7 +39,8 @@ export type StopReason =
  *
  * `Started`: working directory and idle timeout in milliseconds (0: none). `ParentPoll` is told only on demand.
  * `ParentWatchDisabled` says why the parent is not watched. `CutOff` counts the requests that were still running when
- * the time to drain was over, `Unflushed` the bytes that nobody had read by then.
+ * the time to drain was over, `Unflushed` the bytes that nobody had read by then. The last event is `Stopped`,
+ * or `Failed` where the server ended with an error.
  *
  * @category models
  * @since 0.1.0
@@ -57,6 +58,7 @@ export type Event =
   | { readonly _tag: "CutOff"; readonly requests: number }
   | { readonly _tag: "Unflushed"; readonly queuedBytes: number }
   | { readonly _tag: "Stopped"; readonly reason: StopReason }
+  | { readonly _tag: "Failed"; readonly message: string }
 
 /**
  * What is wrong with a piece of input: a rule of the framing or of JSON-RPC.

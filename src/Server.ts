@@ -7,19 +7,18 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import { own, within } from "./internal/bounded.ts"
+import { end } from "./internal/ending.ts"
 import { observer } from "./internal/observer.ts"
 import type * as Lifecycle from "./Lifecycle.ts"
 import * as Peer from "./Peer.ts"
-import * as JsonRpc from "./Schema.ts"
+import { messageFrom } from "./Schema.ts"
 import * as Transport from "./Transport.ts"
 import * as Watchdog from "./Watchdog.ts"
 
@@ -75,10 +74,6 @@ export class Control extends Context.Service<Control, {
  */
 export type HandlerServices = Control | Peer.Caller | Scope.Scope
 
-// milliseconds; those after an interruption add up to less than a signal's budget, and leave some to the layers
-const AT_LEISURE = { interruption: 500, flush: 500 }
-const IN_HURRY = { drain: 1_000, interruption: 200, flush: 150 }
-
 /**
  * Serves one connection until something ends it, and returns why.
  *
@@ -124,12 +119,11 @@ export const run = <R = never>(
     const transport = yield* Transport.Transport
     const watchdog = yield* Watchdog.Watchdog
     const observe = yield* observer
-    const clock = yield* Clock.Clock
     const drainTimeout = Duration.toMillis(Duration.fromInputUnsafe(options?.drainTimeout ?? "30 seconds"))
 
     const first = Deferred.makeUnsafe<StopReason, Transport.TransportError>()
-    // nobody reads answers any more
-    const urgent = Deferred.makeUnsafe<void>()
+    // done when nobody is there any more to hear an answer
+    const lost = Deferred.makeUnsafe<void>()
     const stopWith = (reason: StopReason) => Effect.asVoid(Deferred.succeed(first, reason))
 
     const control = Control.of({ stop: (exitCode = 0) => stopWith({ _tag: "Requested", exitCode }) })
@@ -159,12 +153,12 @@ export const run = <R = never>(
         const stopped = reason._tag === "OutputClosed"
           ? stopWith(reason.code === undefined ? { _tag: "OutputClosed" } : { _tag: "OutputClosed", code: reason.code })
           : Deferred.fail(first, error)
-        return Effect.andThen(stopped, Deferred.succeed(urgent, undefined))
+        return Effect.andThen(stopped, Deferred.succeed(lost, undefined))
       }),
       Effect.forkScoped
     )
     yield* watchdog.parentExited.pipe(
-      Effect.flatMap((reason) => Effect.andThen(stopWith(reason), Deferred.succeed(urgent, undefined))),
+      Effect.flatMap((reason) => Effect.andThen(stopWith(reason), Deferred.succeed(lost, undefined))),
       Effect.forkScoped
     )
     yield* watchdog.expired(peer.activity).pipe(
@@ -175,76 +169,33 @@ export const run = <R = never>(
 
     // ---- the end
 
-    /** Returns true when the effect ends first, false when the limit or the loss of the other side does. */
-    const before = (limit: number, effect: Effect.Effect<unknown>): Effect.Effect<boolean> =>
-      Effect.raceFirst(
-        Effect.as(effect, true),
-        Effect.as(Effect.raceFirst(Deferred.await(urgent), Effect.sleep(limit)), false)
-      )
-
-    const stopping = Effect.andThen(
-      within(AT_LEISURE.interruption, peer.stopReading),
-      options?.onStopping ?? Effect.void
-    )
-
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         const exit = yield* Effect.exit(restore(Deferred.await(first)))
-        const hurriedFromStart = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
-        let hurried = hurriedFromStart
-        const failed = Exit.isFailure(exit) && !hurriedFromStart
-
-        /** Takes its time, until an interruption comes; from then on it hurries. */
-        const step = (effect: Effect.Effect<boolean>, inHurry: Effect.Effect<boolean>) =>
-          Effect.gen(function*() {
-            if (!hurried) {
-              const done = yield* Effect.exit(restore(effect))
-              if (Exit.isSuccess(done)) return done.value
-              hurried = true
-            }
-            return yield* own(inHurry)
-          })
-
-        const limit = failed || isUrgent(exit) ? 0 : drainTimeout
-        const deadline = clock.currentTimeMillisUnsafe() + limit
-        // once, whether or not the wait for it is cut short
-        const prepared = yield* Effect.forkDetach(stopping, { startImmediately: true })
-        const drained = Effect.andThen(Fiber.await(prepared), peer.drained)
-        const inHurry = Effect.suspend(() => {
-          // an interruption only shortens what is left
-          const left = hurriedFromStart ? IN_HURRY.drain : deadline - clock.currentTimeMillisUnsafe()
-          return before(Math.min(IN_HURRY.drain, Math.max(0, left)), drained)
+        const interrupted = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
+        const failed = Exit.isFailure(exit) && !interrupted
+        yield* end({
+          peer,
+          transport,
+          observe,
+          onStopping: options?.onStopping ?? Effect.void,
+          drainTimeout: failed || isUnheard(exit) ? 0 : drainTimeout,
+          lost,
+          interrupted,
+          restore
         })
-        const isDrained = yield* step(before(limit, drained), inHurry)
-        prepared.interruptUnsafe()
-        if (!isDrained) {
-          const { requests } = yield* peer.inFlight
-          if (requests.length > 0) observe?.({ _tag: "CutOff", requests: requests.length })
-          const cutOff = peer.cutOff(JsonRpc.JsonRpcError.internal("server stopping"))
-          yield* within((hurried ? IN_HURRY : AT_LEISURE).interruption, cutOff)
-        }
-        // what was answered in time is also written in what is left of it, for a reader that takes its time
-        const left = Math.max(AT_LEISURE.flush, deadline - clock.currentTimeMillisUnsafe())
-        const flushed = (limit: number, afterUrgent: number) =>
-          Effect.raceFirst(
-            Effect.as(transport.end, true),
-            Effect.as(
-              Effect.raceFirst(Effect.andThen(Deferred.await(urgent), Effect.sleep(afterUrgent)), Effect.sleep(limit)),
-              false
-            )
-          )
-        yield* step(flushed(left, AT_LEISURE.flush), flushed(IN_HURRY.flush, IN_HURRY.flush))
-        const queuedBytes = transport.queuedBytesUnsafe()
-        if (queuedBytes > 0) observe?.({ _tag: "Unflushed", queuedBytes })
         const reason: StopReason = Exit.isSuccess(exit) ? exit.value : { _tag: "Requested", exitCode: 0 }
-        if (!failed) observe?.({ _tag: "Stopped", reason })
+        observe?.(
+          failed ? { _tag: "Failed", message: messageFrom(Cause.squash(exit.cause)) } : { _tag: "Stopped", reason }
+        )
         return yield* exit
       })
     )
   }))
 }
 
-const isUrgent = (exit: Exit.Exit<StopReason, unknown>) =>
+/** Whether nobody is there to hear an answer. */
+const isUnheard = (exit: Exit.Exit<StopReason, unknown>) =>
   Exit.isSuccess(exit) && (exit.value._tag === "OutputClosed" || exit.value._tag === "ParentExited")
 
 const workingDirectory = (): string => {

@@ -402,6 +402,7 @@ describe("constructors", () => {
   it("makes the errors of the specification", () => {
     const errors = [
       JsonRpc.JsonRpcError.methodNotFound("a/b"),
+      JsonRpc.JsonRpcError.methodNotFound("x".repeat(128)),
       JsonRpc.JsonRpcError.methodNotFound(`a\n\u001b${"x".repeat(200)}`),
       JsonRpc.JsonRpcError.invalidParams("x is missing"),
       JsonRpc.JsonRpcError.internal(),
@@ -409,6 +410,7 @@ describe("constructors", () => {
     ]
     assert.deepStrictEqual(errors.map(({ code, message }) => ({ code, message })), [
       { code: -32_601, message: "Method not found: a/b" },
+      { code: -32_601, message: `Method not found: ${"x".repeat(128)}` },
       { code: -32_601, message: `Method not found: a\\n\\u001b${"x".repeat(125)}…` },
       { code: -32_602, message: "Invalid params: x is missing" },
       { code: -32_603, message: "Internal error" },

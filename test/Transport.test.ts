@@ -344,14 +344,14 @@ describe("what a transport says of itself", () => {
       const states: Array<unknown> = []
       const look = Effect.sync(() => states.push([transport.arrivalsUnsafe(), transport.lastArrivalUnsafe()]))
       yield* look
-      for (const chunk of ["{", "}\n", "junk"]) {
+      for (const chunks of [["{"], ["}\n", "1", "2"], ["junk"]]) {
         yield* TestClock.adjust("1 second")
-        yield* Queue.offer(input, bytes(chunk))
+        yield* Queue.offerAll(input, chunks.map((chunk) => bytes(chunk)))
         yield* settled
         yield* TestClock.adjust("1 second")
         yield* look
       }
-      assert.deepStrictEqual(states, [[0, 0], [1, 1_000], [2, 3_000], [3, 5_000]])
+      assert.deepStrictEqual(states, [[0, 0], [1, 1_000], [4, 3_000], [5, 5_000]])
     }))
 })
 
@@ -774,10 +774,14 @@ describe("end", () => {
       yield* transport.send(frame("1"))
       const ending = yield* Effect.forkChild(transport.end)
       yield* settled
-      assert.deepStrictEqual([yield* reasonOf(transport.send(frame("2"))), transport.sendUnsafe(frame("3"))], [
-        new Transport.Ended(),
-        false
-      ])
+      assert.deepStrictEqual(
+        [
+          yield* reasonOf(transport.send(frame("2"))),
+          transport.sendUnsafe(frame("3")),
+          transport.trySendUnsafe(frame("4"))
+        ],
+        [new Transport.Ended(), false, false]
+      )
       yield* takeAll
       assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
       assert.deepStrictEqual(

@@ -63,9 +63,9 @@ describe("a line that starts with { or [ inside a header block", () => {
   })
 
   it("may be indented", () => {
-    assert.deepStrictEqual(decode(`Content-Length: 3\n \t${ping(1)}\n`), [
+    assert.deepStrictEqual(decode(`Content-Length: 3\n \t${ping(1)} \t\r\n`), [
       fault("InvalidHeader", "content-length", 17),
-      line(` \t${ping(1)}`)
+      line(` \t${ping(1)} \t`)
     ])
   })
 
@@ -133,6 +133,28 @@ describe("a damaged header", () => {
       line(ping(1)),
       block(ping(2))
     ])
+  })
+})
+
+describe("a header block that was too large", () => {
+  const pad = `X-Pad: ${"x".repeat(93)}\r\n`
+  const large = `Content-Length: 2\r\n${pad.repeat(90)}`
+  const tooLarge = fault("HeaderTooLarge", "content-length", 17 + 82 * 100, { limit: 8_192 })
+
+  it("ends with a blank line", () => {
+    assert.deepStrictEqual(decode(`${large}\r\ndebug text\n${pad}${ping(1)}\n`), [
+      tooLarge,
+      line("debug text"),
+      line(pad.trimEnd()),
+      line(ping(1))
+    ])
+  })
+
+  it("ends with a message, and with the header of the next one", () => {
+    assert.deepStrictEqual(
+      [decode(`${large}${ping(1)}\n${pad}`), decode(`${large}${counted(ping(1))}${pad}`)],
+      [[tooLarge, line(ping(1)), line(pad.trimEnd())], [tooLarge, block(ping(1)), line(pad.trimEnd())]]
+    )
   })
 })
 

@@ -127,6 +127,18 @@ describe("a header block without a usable length", () => {
     ])
   })
 
+  it("covers one body, and not the text behind it", () => {
+    const lost = `Content-Length: x\r\n\r\n${ping(1)}`
+    const stray = fault("InvalidHeader", "content-length", 10, { sample: "debug text" })
+    assert.deepStrictEqual(
+      [decode(`${lost}\ndebug text\n`), decode(`${lost}${counted(ping(2))}debug text\n`)],
+      [
+        [fault("InvalidHeader", "content-length", 17), stray],
+        [fault("InvalidHeader", "content-length", 17), block(ping(2)), stray]
+      ]
+    )
+  })
+
   it("never takes the message behind it along", () => {
     for (const length of LENGTHS) {
       const items = decode(`Content-Length: ${length}\r\n\r\n${ping(1)}${counted(ping(2))}${counted(ping(3))}`)
@@ -206,8 +218,10 @@ describe("text where a header block must stand", () => {
   })
 
   it("shows nothing of a message", () => {
-    const items = decode(`{"token":"hunter2"}\n[{"token":"hunter2"}]\nContent-Length: x\r\n\r\n{"token":"hunter2"}\n`)
-    assert.isAbove(items.length, 2)
+    const items = decode(
+      `{"token":"hunter2"}\n[{"token":"hunter2"}]\n{token:hunter2}\n"hunter2"\nContent-Length: x\r\n\r\n{"token":"hunter2"}\n`
+    )
+    assert.isAbove(items.length, 4)
     assert.notInclude(JSON.stringify(items), "hunter2")
   })
 })

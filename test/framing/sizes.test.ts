@@ -106,6 +106,52 @@ describe("the size limit of counted bodies", () => {
     )
   })
 
+  it("leaves headers their own limit", () => {
+    const headers = `X-Pad: ${"x".repeat(8_000)}\r\nContent-Length: 2\r\n\r\n`
+    assert.deepStrictEqual(decodeAll({ framing: "content-length", maxFrameBytes: 4 }, `${headers}{}${headers}[]`), [
+      block("{}"),
+      block("[]")
+    ])
+  })
+
+  it("holds for a message whose header was lost", () => {
+    const limit = 20_000
+    const lost = "Content-Length: x\r\n\r\n"
+    // too long for a frame, and too long for a line
+    for (const size of [limit + 1, 3 * limit]) {
+      const long = ping(1).padEnd(size)
+      const input = `${lost}${long}\n${counted(ping(2))}`
+      assert.deepStrictEqual(
+        [
+          decodeAll({ framing: "content-length", maxFrameBytes: limit }, input),
+          decodeAll({ maxFrameBytes: limit }, input)
+        ],
+        [
+          [fault("InvalidHeader", "content-length", 17), block(ping(2))],
+          [
+            fault("InvalidHeader", "content-length", 17),
+            fault("TooLarge", "line", size, { id: 1, limit }),
+            block(ping(2))
+          ]
+        ]
+      )
+    }
+  })
+
+  it("holds for the text behind it", () => {
+    const limit = 20_000
+    const lost = "Content-Length: x\r\n\r\n"
+    const long = "x".repeat(3 * limit)
+    assert.deepStrictEqual(
+      decodeAll({ framing: "content-length", maxFrameBytes: limit }, `${lost}${long}\n${long}\n${counted(ping(2))}`),
+      [
+        fault("InvalidHeader", "content-length", 17),
+        fault("TooLarge", "content-length", 3 * limit, { limit }),
+        block(ping(2))
+      ]
+    )
+  })
+
   it("holds for both framings of one pipe", () => {
     const long = ping(1).padEnd(100)
     assert.deepStrictEqual(

@@ -18,7 +18,7 @@ const begin = (child: Child.Child, method: string, ms: number) =>
 const timed = (child: Child.Child) =>
   Effect.map(Effect.timed(child.closed), ([time, exit]) => ({ exit, time: Duration.toMillis(time) }))
 
-describe("a signal, with the input still open", () => {
+describe.concurrent("a signal, with the input still open", () => {
   for (const signal of SIGNALS) {
     it.live(`${signal} ends an idle server with exit code 0 (F55)`, () =>
       Effect.gen(function*() {
@@ -95,7 +95,7 @@ describe("a signal, with the input still open", () => {
     }))
 })
 
-describe("a program that does not end", () => {
+describe.concurrent("a program that does not end", () => {
   for (const [signal, code] of [["SIGTERM", 143], ["SIGHUP", 129], ["SIGINT", 130]] as const) {
     it.live(`is left with ${code} 1.5 seconds after ${signal} (F55)`, () =>
       Effect.gen(function*() {
