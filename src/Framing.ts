@@ -15,6 +15,7 @@ import * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { bodyOf, headOf, tailOf } from "./internal/frameParts.ts"
 import type { FrameSink } from "./internal/frameSink.ts"
 import { scanEnvelope } from "./internal/idScanner.ts"
 import { makeLengthPrefixDecoder } from "./internal/lengthPrefixDecoder.ts"
@@ -310,13 +311,6 @@ const encoder = new TextEncoder()
 // encoding
 // -----------------------------------------------------------------------------
 
-const NEWLINE = 0x0a
-const SPACE = 0x20
-
-const replace = (bytes: Uint8Array, from: number, to: number) => {
-  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) bytes[at] = to
-}
-
 /**
  * Number of bytes of a frame on the wire.
  *
@@ -358,21 +352,14 @@ export const encode = (frames: ReadonlyArray<Frame>): Uint8Array => {
   for (const frame of frames) size += encodedLength(frame)
   const bytes = new Uint8Array(size)
   let offset = 0
+  const add = (part: Uint8Array) => {
+    bytes.set(part, offset)
+    offset += part.length
+  }
   for (const frame of frames) {
-    if (frame.framing === "content-length") {
-      offset += encoder.encodeInto(`Content-Length: ${frame.bytes.length}\r\n\r\n`, bytes.subarray(offset)).written
-    } else if (frame.framing === "native") {
-      new DataView(bytes.buffer).setUint32(offset, frame.bytes.length, true)
-      offset += 4
-    }
-    bytes.set(frame.bytes, offset)
-    if (frame.framing === "line") {
-      // a newline in JSON stands between tokens only, where a space says the same
-      if (frame.bytes.includes(NEWLINE)) replace(bytes.subarray(offset, offset + frame.bytes.length), NEWLINE, SPACE)
-      bytes[offset + frame.bytes.length] = NEWLINE
-      offset++
-    }
-    offset += frame.bytes.length
+    add(headOf(frame))
+    add(bodyOf(frame))
+    add(tailOf(frame))
   }
   return bytes
 }

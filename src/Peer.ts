@@ -391,11 +391,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
       })
     })
 
-  const notify: Peer["Service"]["notify"] = (method, params) =>
-    Effect.timeoutOrElse(sendOwn({ method, ...(params === undefined ? {} : { params }) }), {
-      duration: callTimeout,
-      orElse: () => Effect.fail(timedOut(method))
-    })
+  const notify: Peer["Service"]["notify"] = (method, params) => {
+    const duration = limit(callTimeout)
+    const sent = sendOwn({ method, ...(params === undefined ? {} : { params }) })
+    return duration === undefined
+      ? sent
+      : Effect.timeoutOrElse(sent, { duration, orElse: () => Effect.fail(timedOut(method)) })
+  }
 
   // ---- the other side's frames
 

@@ -597,14 +597,24 @@ const replaceLoneSurrogates = (json: string): string =>
  * @since 0.1.0
  */
 export const encode = (message: Message, profile: Profile = "strict"): Result.Result<string, NotSerializable> => {
-  const version = profile === "omit" ? "" : "\"jsonrpc\":\"2.0\","
-  if (isSuccess(message)) {
-    // apart, so that a result without JSON text is null instead of absent
-    return Result.map(
-      Result.all([stringify(message.id), stringify(message.result)]),
-      ([id, result]) => `{${version}"id":${id},"result":${result}}`
-    )
-  }
   const { jsonrpc: _, ...members } = message
-  return Result.map(stringify(members), (text) => `{${version}${text.slice(1)}`)
+  const envelope = profile === "omit" ? members : { jsonrpc: "2.0", ...members }
+  // a member without JSON text would be left out, and a response without a result is none
+  return isSuccess(message) && !hasText(message.result)
+    ? Result.flatMap(stringify(message.result), (text) => stringify({ ...envelope, result: JSON.parse(text) }))
+    : stringify(envelope)
+}
+
+/** Whether a value is sure to have JSON text; one with a `toJSON` may turn into anything. */
+const hasText = (value: unknown): boolean => {
+  switch (typeof value) {
+    case "undefined":
+    case "function":
+    case "symbol":
+      return false
+    case "object":
+      return !Predicate.hasProperty(value, "toJSON")
+    default:
+      return true
+  }
 }

@@ -68,6 +68,23 @@ it.effect("begins no request while the output holds too many bytes, and loses no
     assert.deepStrictEqual(yield* peer.sent, requests(1, 10).map(({ id }) => success(id, text)))
   }))
 
+it.effect("begins no open-ended request either while the output holds too many bytes", () =>
+  Effect.gen(function*() {
+    const { begun, router } = makeRouter(1_000)
+    const peer = yield* connect({
+      router,
+      openEnded: (method) => method === "listen",
+      transport: { maxQueuedBytes: 1_000 }
+    })
+    yield* peer.stall
+    yield* peer.receive(...requests(1, 2), ...requests(3, 4, "listen"))
+    yield* peer.settled
+    assert.deepStrictEqual(begun, [1])
+    yield* peer.resume
+    while ((yield* peer.sent).length < 4) yield* peer.settled
+    assert.sameMembers([...begun], [1, 2, 3, 4])
+  }))
+
 it.effect("begins requests again when half of what may wait has been taken", () =>
   Effect.gen(function*() {
     const maxQueuedBytes = 1_024 * KIB

@@ -650,4 +650,19 @@ describe("a notification of ours", () => {
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(yield* Fiber.join(note), Result.fail(timeout("waits")))
     }))
+
+  it.effect.each(["Infinity", 0] as const)(
+    "waits as long as it takes where the time of a call is %s",
+    (callTimeout) =>
+      Effect.gen(function*() {
+        const peer = yield* connect({ transport: { maxQueuedBytes: 64, stallTimeout: 0 }, callTimeout })
+        yield* peer.stall
+        yield* peer.peer.notify("fills", { text: "x".repeat(100) })
+        const note = yield* start(peer.peer.notify("waits"))
+        yield* TestClock.adjust("1 day")
+        assert.isUndefined(note.pollUnsafe())
+        yield* peer.resume
+        assert.deepStrictEqual(yield* Fiber.join(note), Result.succeed(undefined))
+      })
+  )
 })

@@ -12,6 +12,7 @@ import * as Transport from "effect-stdio/Transport"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 
@@ -108,6 +109,7 @@ describe("a server ends", () => {
       const reason = new Transport.InputFailed({ cause: { code: "EBADF" } })
       assert.deepStrictEqual(yield* server.ended, Result.fail(new Transport.TransportError({ reason })))
       assert.notInclude(tags(yield* server.events), "Stopped")
+      assert.deepStrictEqual((yield* server.events).at(-1), { _tag: "Failed", message: "reading failed: EBADF" })
       assert.deepStrictEqual(server.log, ["never 1 is interrupted"])
     }))
 
@@ -150,6 +152,7 @@ describe("a server ends", () => {
         message: `writing failed: ${code}`
       })
       assert.notInclude(tags(events), "Stopped")
+      assert.deepStrictEqual(events.at(-1), { _tag: "Failed", message: `writing failed: ${code}` })
       assert.deepStrictEqual(server.log, ["never 1 is interrupted"])
     }))
 
@@ -295,6 +298,29 @@ describe("once a server is ending", () => {
         { _tag: "Response", id: 2, method: "never", isError: true },
         { _tag: "Response", id: 3, method: "ping", isError: true }
       ])
+    }))
+
+  it.effect("notifications that wait behind one that never ends are dropped, and nothing of it is logged", () =>
+    Effect.gen(function*() {
+      const lines: Array<string> = []
+      const seen: Array<string> = []
+      const router = Router.raw(() => Effect.succeed("pong"), (_, method) => {
+        seen.push(method)
+        return method === "never" ? Effect.never : Effect.void
+      })
+      const server = yield* Effect.provide(
+        serve({ router }),
+        Logger.layer([
+          Logger.make(({ message }) => {
+            lines.push(String(message))
+          })
+        ])
+      )
+      yield* server.receive({ method: "first" }, { method: "never" }, { method: "second" }, { method: "third" })
+      yield* server.endInput
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      assert.deepStrictEqual([seen, lines], [["first", "never"], []])
     }))
 
   it.effect("the time for that is an option", () =>
@@ -521,6 +547,20 @@ describe("an interruption", () => {
         reason: { _tag: "Requested", exitCode: 0 }
       })
     }))
+
+  it.effect.each([0, 200])(
+    "leaves no more than the time for the drain where that is %d milliseconds",
+    (drainTimeout) =>
+      Effect.gen(function*() {
+        const server = yield* serve({ drainTimeout })
+        yield* server.receive({ id: 1, method: "never" })
+        yield* server.settled
+        const interruption = yield* Effect.forkChild(server.interrupt)
+        yield* TestClock.adjust(drainTimeout)
+        yield* server.expectSent(stopping(1))
+        yield* Fiber.join(interruption)
+      })
+  )
 
   it.effect("ends at once when nothing is in flight", () =>
     Effect.gen(function*() {

@@ -134,6 +134,28 @@ describe("send", () => {
       assert.strictEqual(pieces.join(""), `a\n${large}\nb\n`)
     }))
 
+  it.effect.each<Framing.Kind>(["line", "content-length", "native"])(
+    "writes the bytes of frames of every size, and a newline inside a line as a space: %s",
+    (framing) =>
+      Effect.gen(function*() {
+        const written: Array<Uint8Array> = []
+        const transport = yield* Transport.make({
+          input: Stream.never,
+          output: Sink.forEach((piece: Uint8Array) => Effect.sync(() => written.push(piece)))
+        })
+        const frames = [0, 1, PIECE - 30, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 7, 3].map((size) =>
+          Framing.frameOfText("{\n}".repeat(size).slice(0, size), framing)
+        )
+        for (const frame of frames) yield* transport.send(frame)
+        yield* transport.end
+        assert.isTrue(Buffer.concat(written).equals(Framing.encode(frames)))
+        assert.deepStrictEqual(
+          frames.map(({ bytes }) => bytes.includes(0x0a)),
+          frames.map(({ bytes }) => bytes.length > 1)
+        )
+      })
+  )
+
   it.effect("suspends while maxQueuedBytes wait, and resumes when there is room", () =>
     Effect.gen(function*() {
       const { pieces, take, takeAll, transport } = yield* makeOutbound({ maxQueuedBytes: 10 })

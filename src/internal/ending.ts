@@ -40,7 +40,8 @@ export interface Ending {
 export const end = Effect.fnUntraced(function*(ending: Ending): Effect.fn.Return<void> {
   const { lost, observe, peer, restore, transport } = ending
   const clock = yield* Clock.Clock
-  const deadline = clock.currentTimeMillisUnsafe() + (ending.interrupted ? IN_HURRY.drain : ending.drainTimeout)
+  const drainTimeout = ending.interrupted ? Math.min(IN_HURRY.drain, ending.drainTimeout) : ending.drainTimeout
+  const deadline = clock.currentTimeMillisUnsafe() + drainTimeout
   const timeLeft = () => Math.max(0, deadline - clock.currentTimeMillisUnsafe())
   let hurried = ending.interrupted
 

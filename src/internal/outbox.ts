@@ -6,8 +6,10 @@
  *
  * @since 0.1.0
  */
+import * as MutableList from "effect/MutableList"
 import type { Frame } from "../Framing.ts"
 import { encode, encodedLength } from "../Framing.ts"
+import { bodyOf, headOf, tailOf } from "./frameParts.ts"
 
 // frames are joined up to this size, and larger frames are cut into pieces of it, so that progress can be seen
 const PIECE_BYTES = 262_144
@@ -27,37 +29,31 @@ export interface Outbox {
 
 /** @internal */
 export const makeOutbox = (maxBytes: number): Outbox => {
-  let queue: Array<Frame> = []
-  let head = 0
+  const queue = MutableList.make<Frame>()
   let size = 0
   let congested = false
   let handedOver = 0
-  // the part of a large frame that is not written yet
-  let rest: Uint8Array | undefined
+  // what is taken from the queue and not written yet; a large frame's bytes are passed on without a copy
+  let rest: Array<Uint8Array> = []
 
   const release = (bytes: number) => {
     size -= bytes
     if (congested && size <= maxBytes / 2) congested = false
   }
 
+  /** The next frames that make up a piece: one at least, more as far as they fit together. */
   const takeFrames = (): Array<Frame> => {
     const frames: Array<Frame> = []
     let bytes = 0
-    while (head < queue.length) {
-      const frame = queue[head]
-      if (frame === undefined) break
-      const length = encodedLength(frame)
-      if (frames.length > 0 && bytes + length > PIECE_BYTES) break
+    while (queue.length > 0) {
+      const frame = MutableList.take(queue)
+      if (frame === MutableList.Empty) break
+      bytes += encodedLength(frame)
+      if (frames.length > 0 && bytes > PIECE_BYTES) {
+        MutableList.prepend(queue, frame)
+        break
+      }
       frames.push(frame)
-      bytes += length
-      head++
-    }
-    if (head === queue.length) {
-      queue = []
-      head = 0
-    } else if (head > 1_024) {
-      queue = queue.slice(head)
-      head = 0
     }
     return frames
   }
@@ -68,29 +64,35 @@ export const makeOutbox = (maxBytes: number): Outbox => {
     isCongested: () => congested,
     fits: (frame) => size === 0 || size + encodedLength(frame) <= maxBytes,
     add: (frame) => {
-      queue.push(frame)
+      MutableList.append(queue, frame)
       size += encodedLength(frame)
       if (size >= maxBytes) congested = true
     },
     next: () => {
       release(handedOver)
       handedOver = 0
-      if (rest === undefined) {
-        const frames = takeFrames()
-        if (frames.length === 0) return undefined
-        rest = encode(frames)
-      }
-      const piece = rest.subarray(0, PIECE_BYTES)
-      rest = rest.length > PIECE_BYTES ? rest.subarray(PIECE_BYTES) : undefined
+      if (rest.length === 0) rest = joined(takeFrames())
+      const [part, ...others] = rest
+      if (part === undefined) return undefined
+      const piece = part.subarray(0, PIECE_BYTES)
+      rest = part.length > PIECE_BYTES ? [part.subarray(PIECE_BYTES), ...others] : others
       handedOver = piece.length
       return piece
     },
     clear: () => {
-      queue = []
-      head = 0
-      rest = undefined
+      MutableList.clear(queue)
+      rest = []
       release(size)
       handedOver = 0
     }
   }
+}
+
+/** Frames as few parts: small ones in one, a large one as it is, since a copy of it would be garbage soon. */
+const joined = (frames: ReadonlyArray<Frame>): Array<Uint8Array> => {
+  const [frame, ...others] = frames
+  if (frame === undefined) return []
+  return others.length === 0 && frame.bytes.length > PIECE_BYTES
+    ? [headOf(frame), bodyOf(frame), tailOf(frame)].filter((part) => part.length > 0)
+    : [encode(frames)]
 }

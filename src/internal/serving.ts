@@ -12,6 +12,7 @@ import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Metric from "effect/Metric"
+import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
 import type { Cancellation } from "../Cancellation.ts"
 import type * as Lifecycle from "../Lifecycle.ts"
@@ -41,7 +42,7 @@ export interface Options {
 interface Entry extends ReplyTo {
   readonly id: JsonRpc.Id
   readonly method: string
-  readonly params: unknown
+  params: unknown
   /** What it counts towards the buffered input while it waits. */
   readonly size: number
   readonly openEnded: boolean
@@ -93,8 +94,7 @@ export const makeServing = (options: Options): Serving => {
 
   const slots = new Map<JsonRpc.Id, Slot>()
   // entries that were cancelled or answered while they waited stay in it and are passed over
-  let queue: Array<Entry> = []
-  let head = 0
+  const queue = MutableList.make<Entry>()
   let waiting = 0
   let running = 0
   let open = 0
@@ -155,10 +155,11 @@ export const makeServing = (options: Options): Serving => {
 
   // ---- admission
 
-  // nothing new is begun that nobody can hear of
-  const mayStart = (entry: Entry) =>
-    !transport.isOutputClosedUnsafe() &&
-    (entry.openEnded || (running < options.concurrency && !transport.isCongestedUnsafe()))
+  const mayAdmit = () =>
+    running < options.concurrency && !transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()
+
+  // nothing is begun that nobody can hear of
+  const mayStart = (entry: Entry) => entry.openEnded ? !transport.isOutputClosedUnsafe() : waiting === 0 && mayAdmit()
 
   const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
     requests.updateUnsafe(1, context)
@@ -197,7 +198,7 @@ export const makeServing = (options: Options): Serving => {
       return
     }
     slots.set(id, { entries: [entry], head: 0 })
-    if ((waiting === 0 || entry.openEnded) && mayStart(entry)) start(entry)
+    if (mayStart(entry)) start(entry)
     else enqueue(entry)
   }
 
@@ -226,7 +227,7 @@ export const makeServing = (options: Options): Serving => {
 
   const enqueue = (entry: Entry) => {
     wait(entry)
-    queue.push(entry)
+    MutableList.append(queue, entry)
     admit()
   }
 
@@ -234,17 +235,11 @@ export const makeServing = (options: Options): Serving => {
     // a handler that ends at once comes back here: the loop below goes on instead of nesting
     if (admitting) return
     admitting = true
-    for (let entry = queue[head]; entry !== undefined; entry = queue[head]) {
-      const isWaiting = entry.state === "waiting"
-      if (isWaiting && !mayStart(entry)) break
-      head++
-      if (!isWaiting) continue
+    while (queue.length > 0 && mayAdmit()) {
+      const entry = MutableList.take(queue)
+      if (entry === MutableList.Empty || entry.state !== "waiting") continue
       stopWaiting(entry)
       start(entry)
-    }
-    if (head === queue.length || head > 1_024) {
-      queue = queue.slice(head)
-      head = 0
     }
     admitting = false
     if (queue.length > 0 && !awaitingRelief && transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()) {
@@ -345,6 +340,9 @@ export const makeServing = (options: Options): Serving => {
 
   const end = (entry: Entry) => {
     entry.state = "ended"
+    // whoever still holds the entry does not hold what it was about
+    entry.params = undefined
+    entry.fiber = undefined
     settleInBatch(entry)
     open--
     touch()
@@ -378,8 +376,7 @@ export const makeServing = (options: Options): Serving => {
     [...entries().map(({ fiber }) => fiber), notifications.fiber()].filter((fiber) => fiber !== undefined)
 
   const forgetWaiting = () => {
-    queue = []
-    head = 0
+    MutableList.clear(queue)
     notifications.forget()
     for (const { entries, head } of slots.values()) {
       const holder = entries[head]

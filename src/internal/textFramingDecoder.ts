@@ -44,7 +44,7 @@ export const makeTextDecoder = (
   const kind: TextKind = mode === "content-length" ? "content-length" : "line"
   let inBody = false
   // a line that is too long: scanned for its id, its end kept for a header that may follow without a newline
-  let overlong: { readonly scanner: IdScanner; size: number; tail: Uint8Array } | undefined
+  let overlong: { readonly scanner: IdScanner; size: number; readonly tail: Uint8Array } | undefined
   // the header block that is open
   let block: { bytes: number; length: number | undefined; valid: boolean } | undefined
   // what is passed over in silence, since the block it belongs to has been reported: the rest of that block, its body
@@ -146,16 +146,16 @@ export const makeTextDecoder = (
 
   const startOverlong = (piece: Uint8Array) => {
     block = undefined
-    overlong = { scanner: makeIdScanner(), size: 0, tail: new Uint8Array(0) }
+    overlong = { scanner: makeIdScanner(), size: 0, tail: new Uint8Array(TAIL_BYTES) }
     continueOverlong(piece, overlong)
   }
 
   const continueOverlong = (piece: Uint8Array, long: NonNullable<typeof overlong>) => {
     long.scanner.feed(piece)
     long.size += piece.length
-    long.tail = piece.length >= TAIL_BYTES
-      ? piece.slice(-TAIL_BYTES)
-      : Uint8Array.from([...long.tail, ...piece]).slice(-TAIL_BYTES)
+    const end = piece.subarray(-TAIL_BYTES)
+    long.tail.copyWithin(0, end.length)
+    long.tail.set(end, TAIL_BYTES - end.length)
   }
 
   const endOverlong = (long: NonNullable<typeof overlong>) => {
@@ -236,7 +236,7 @@ const parseHeader = (text: Uint8Array): { readonly name: string; readonly value:
 /** Whether a line can open a block; a name that merely ends in `content-length` is text that was printed before it. */
 const isHeader = (text: Uint8Array) => {
   const header = parseHeader(text)
-  return header !== undefined && !/.content-length$/i.test(header.name)
+  return header !== undefined && !/[^-]content-length$/i.test(header.name)
 }
 
 const trimEnd = (bytes: Uint8Array): Uint8Array => {
