@@ -33,6 +33,29 @@ export type StopReason =
   | { readonly _tag: "Requested"; readonly exitCode: number }
 
 /**
+ * Says a stop reason in words.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const describe = (reason: StopReason): string => {
+  switch (reason._tag) {
+    case "InputEnded":
+      return "the host closed our input"
+    case "OutputClosed":
+      return "the host does not read our output any more"
+    case "IdleTimeout":
+      return "nothing was asked for the idle time"
+    case "StartupTimeout":
+      return "no first message came in time"
+    case "ParentExited":
+      return `process ${reason.pid}, which we depend on, is gone: ${reason.why}`
+    case "Requested":
+      return "somebody asked"
+  }
+}
+
+/**
  * One thing that happened.
  *
  * **Details**

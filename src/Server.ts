@@ -16,7 +16,7 @@ import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { end } from "./internal/ending.ts"
 import { observer } from "./internal/observer.ts"
-import type * as Lifecycle from "./Lifecycle.ts"
+import * as Lifecycle from "./Lifecycle.ts"
 import * as Peer from "./Peer.ts"
 import { messageFrom } from "./Schema.ts"
 import * as Transport from "./Transport.ts"
@@ -157,12 +157,15 @@ export const run = <R = never>(
       }),
       Effect.forkScoped
     )
+    // what nobody outside can see says why it leaves
+    const leave = (reason: StopReason) =>
+      Effect.andThen(Effect.logInfo(`the server leaves: ${Lifecycle.describe(reason)}`), stopWith(reason))
     yield* watchdog.parentExited.pipe(
-      Effect.flatMap((reason) => Effect.andThen(stopWith(reason), Deferred.succeed(lost, undefined))),
+      Effect.flatMap((reason) => Effect.andThen(leave(reason), Deferred.succeed(lost, undefined))),
       Effect.forkScoped
     )
     yield* watchdog.expired(peer.activity).pipe(
-      Effect.flatMap(stopWith),
+      Effect.flatMap(leave),
       Effect.raceFirst(Effect.exit(Deferred.await(first))),
       Effect.forkScoped
     )

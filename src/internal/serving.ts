@@ -155,11 +155,12 @@ export const makeServing = (options: Options): Serving => {
 
   // ---- admission
 
-  const mayAdmit = () =>
-    running < options.concurrency && !transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()
-
   // nothing is begun that nobody can hear of
-  const mayStart = (entry: Entry) => entry.openEnded ? !transport.isOutputClosedUnsafe() : waiting === 0 && mayAdmit()
+  const isHeard = () => !transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()
+
+  const mayAdmit = () => running < options.concurrency && isHeard()
+
+  const mayStart = (entry: Entry) => entry.openEnded ? isHeard() : waiting === 0 && mayAdmit()
 
   const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
     requests.updateUnsafe(1, context)

@@ -78,7 +78,7 @@ describe("a length that is too large", () => {
     const before = process.memoryUsage().arrayBuffers
     const items = decodeOpen({ framing: "native" }, [chunk])
     assert.isBelow(process.memoryUsage().arrayBuffers - before, 1024 * 1024)
-    assert.deepStrictEqual(items, [fault("TooLarge", "native", 4_294_967_295, { limit: 33_554_432 })])
+    assert.deepStrictEqual(items.map(seen), [fault("TooLarge", "native", 4_294_967_295, { limit: 33_554_432 })])
   })
 
   it("keeps nothing of what it skips", () => {
