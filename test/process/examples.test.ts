@@ -51,7 +51,7 @@ describe("examples", () => {
     )
     const replies = stdout.trim().split("\n").map((line) => JSON.parse(line) as { id: number; result: unknown })
     assert.strictEqual(code, 0)
-    assert.deepStrictEqual(replies.map(({ id }) => id).toSorted(), [0, 1, 2])
+    assert.sameMembers(replies.map(({ id }) => id), [0, 1, 2])
     assert.deepInclude(replies.find(({ id }) => id === 2)?.result, { structuredContent: { sum: 5 } })
   })
 
