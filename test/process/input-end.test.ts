@@ -95,7 +95,7 @@ describe("the end of the input", () => {
       yield* child.destroy("stdout")
     }))
 
-  it.live("at the very start ends the server, whatever it does while starting (F43, F44, F45)", () =>
+  it.live("at the very start ends the server, whatever it does while starting (F43, F44, F45, F73)", () =>
     Effect.gen(function*() {
       const child = yield* Child.node("test/fixtures/busy-start.ts", [], { stdin: "ignore" })
       assert.deepStrictEqual(yield* child.closed, ended)
