@@ -8,14 +8,21 @@
  * @since 0.1.0
  */
 import * as McpProtocol from "effect/ai/McpProtocol"
+import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import type * as Arr from "effect/Array"
 import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as RpcServer from "effect/rpc/RpcServer"
 import type * as Stdio from "effect/Stdio"
 import * as Cancellation from "./Cancellation.ts"
+import { makeClientLogger } from "./internal/adapters/clientLogger.ts"
 import { makeMcpBridge } from "./internal/adapters/mcpBridge.ts"
 import * as Server from "./Server.ts"
 import * as StdioTransport from "./StdioTransport.ts"
@@ -42,9 +49,90 @@ export interface Options<RA = never, RE = never, RR = never>
   readonly cacheHints?: McpServer.CacheHints | undefined
   /** Revisions served. A client that asks for another one is offered the first that has sessions. @default all five, the newest first */
   readonly protocols?: Arr.NonEmptyReadonlyArray<McpProtocol.ProtocolAdapter> | undefined
+  /** Limits of a tool, by its name. @default none */
+  readonly toolLimits?: ((tool: string) => ToolLimits | undefined) | undefined
+  /** Whether what a handler logs goes to its client too, as `notifications/message`, from the level the client asked for. Causes are left out. @default false */
+  readonly logToClient?: boolean | undefined
   /** Layers that register tools, resources and prompts (`McpServer.toolkit` and its kin). @default nothing */
   readonly registrations?: Layer.Layer<RA, RE, RR> | undefined
 }
+
+/**
+ * Limits of one tool.
+ *
+ * **Details**
+ *
+ * A call beyond `concurrency` waits for its turn, which counts towards its `timeout`. A call whose time is over is
+ * interrupted, and answered with a tool error that says so.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolLimits {
+  /** Time for a call; zero or infinity: no limit. @default no limit */
+  readonly timeout?: Duration.Input | undefined
+  /** Calls of the tool that run at the same time. @default no limit */
+  readonly concurrency?: number | undefined
+}
+
+/**
+ * Tells the client how far a request has come.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Progress {
+  /** Says that `progress` of `total` is done; less than before is not sent, nor anything after the reply. */
+  readonly report: (
+    progress: number,
+    options?: { readonly total?: number | undefined; readonly message?: string | undefined }
+  ) => Effect.Effect<void>
+}
+
+/**
+ * The progress of the request that a handler serves. Does nothing where the client did not ask for it.
+ *
+ * **Details**
+ *
+ * Reports beyond twenty at once and twenty a second are held back for a newer one; the last is sent before the reply.
+ *
+ * **Example** (A tool that counts)
+ *
+ * ```ts
+ * import * as Mcp from "effect-stdio/Mcp"
+ * import * as Effect from "effect/Effect"
+ *
+ * const count = Effect.gen(function*() {
+ *   const progress = yield* Mcp.progress
+ *   for (let step = 1; step <= 3; step++) yield* progress.report(step, { total: 3 })
+ * })
+ * ```
+ *
+ * @see https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
+ * @category constructors
+ * @since 0.1.0
+ */
+export const progress: Effect.Effect<Progress, never, McpServer.McpServer> = Effect.gen(function*() {
+  const server = yield* McpServer.McpServer
+  // a session's context holds the metadata of its initialize, and its client that of the request
+  const session = Option.getOrUndefined(yield* Effect.serviceOption(McpSchema.McpServerClient))
+  const request = Option.getOrUndefined(yield* Effect.serviceOption(McpSchema.McpRequestContext))
+  const metadata: unknown = session === undefined ? request?.requestMetadata : session.requestMetadata
+  const progressToken = Predicate.isObject(metadata) ? metadata.progressToken : undefined
+  if (typeof progressToken !== "string" && typeof progressToken !== "number") return silent
+  const reporting: Progress = {
+    report: (progress, { message, total } = {}) =>
+      Effect.ignoreCause(server.notifications["notifications/progress"]({
+        progressToken,
+        progress,
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message })
+      }))
+  }
+  return reporting
+})
+
+const silent: Progress = { report: () => Effect.void }
 
 /**
  * All revisions of the protocol, the newest first.
@@ -112,12 +200,19 @@ export const run = <RA = never, RE = never, RR = never>(
     const stateless = served.flatMap((protocol) =>
       protocol.runtime._tag === "Stateless" ? [protocol.protocolVersion] : []
     )
-    const bridge = yield* makeMcpBridge(stateless)
-    const server: Layer.Any = McpServer.layer({ ...options, protocols: served }).pipe(
+    const bridge = yield* makeMcpBridge(stateless, options.toolLimits ?? (() => undefined))
+    const layer: Layer.Any = McpServer.layer({ ...options, protocols: served }).pipe(
       Layer.provide(Layer.succeed(RpcServer.Protocol, bridge.protocol))
     )
+    let server: McpServer.McpServer["Service"] | undefined
+    const loggers = options.logToClient === true
+      ? Logger.layer([makeClientLogger(options.name, () => server)], { mergeWithExisting: true })
+      : Layer.empty
     // what is left after the protocol and what each request brings along, which the types cannot say for a generic RR
-    yield* Layer.build(server as Layer.Layer<never, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>)
+    const services = yield* Layer.build(
+      layer as Layer.Layer<McpServer.McpServer, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>
+    ).pipe(Effect.provide(loggers))
+    server = Context.get(services, McpServer.McpServer)
     return yield* Effect.ensuring(
       Server.run({
         ...options,

@@ -204,6 +204,14 @@ describe("their requests, in MCP", () => {
       yield* TestClock.adjust("3 seconds")
       yield* peer.expectSent(success(1, ["first"]), success(1, ["second"]))
       assert.deepStrictEqual(seen, [["first"], ["second"]])
+      // and then the newest of those that are left
+      yield* peer.receive(
+        ...["fourth", "fifth", "sixth"].map((name) => ({ id: 1, method: "m", params: [name] })),
+        mcpCancel(1),
+        mcpCancel(1)
+      )
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(seen, [["first"], ["second"], ["fourth"]])
     }))
 })
 

@@ -11,6 +11,7 @@ import * as JsonRpc from "effect-stdio/Schema"
 import * as TestKit from "effect-stdio/TestKit"
 import type * as Transport from "effect-stdio/Transport"
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -302,6 +303,29 @@ describe("handlerTimeout", () => {
       yield* peer.expectSent(failure(1, -32603, "The handler took too long"), success(1, "pong"))
     }))
 
+  it.effect("leaves no timer behind when a handler ends in time", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let sleeping = 0
+      const sleep: Clock.Clock["sleep"] = (duration) =>
+        Effect.suspend(() => {
+          sleeping++
+          return Effect.ensuring(
+            clock.sleep(duration),
+            Effect.sync(() => {
+              sleeping--
+            })
+          )
+        })
+      const counting = Object.assign(Object.create(clock) as Clock.Clock, { sleep })
+      const router = Router.raw(() => Effect.as(Effect.repeat(Effect.yieldNow, { times: 3 }), "done"))
+      const peer = yield* Effect.provideService(connect({ router, handlerTimeout: "1 hour" }), Clock.Clock, counting)
+      const before = sleeping
+      yield* peer.receive(...requests("m", 1, 10))
+      yield* peer.expectSent(...requests("m", 1, 10).map(({ id }) => success(id, "done")))
+      assert.strictEqual(sleeping, before)
+    }))
+
   it.effect("counts from the begin of the handler, not from the arrival of the request", () =>
     Effect.gen(function*() {
       const router = Router.rawRequest(Router.empty, "sleep", () => Effect.as(Effect.sleep("4 seconds"), "slept"))
@@ -470,6 +494,7 @@ describe("replies", () => {
       yield* wire.receive({ id: 1, method: "nothing" })
       yield* wire.expectSent()
       assert.deepStrictEqual(yield* peer.inFlight, { requests: [], calls: [] })
+      assert.strictEqual((yield* peer.stats).noReplies, 1)
       yield* wire.receive({ id: 1, method: "ping" })
       yield* wire.expectSent(success(1, "pong"))
     }))
@@ -723,6 +748,16 @@ describe("duplicate ids", () => {
       yield* peer.receive(...[1, 2, 3, 4].map((n) => ({ id: "same", method: "echo", params: [n] })))
       yield* TestClock.adjust("4 seconds")
       yield* peer.expectSent(...[1, 2, 3, 4].map((n) => success("same", [n])))
+    }))
+
+  it.effect("wait in the queue like all others", () =>
+    Effect.gen(function*() {
+      const { open, router } = makeGates()
+      const peer = yield* connect({ router, concurrency: 5, maxQueuedRequests: 1, duplicateIds: "serve" })
+      yield* peer.receive({ id: 1, method: "wait" }, { id: 1, method: "ping" }, { id: 1, method: "ping" })
+      yield* peer.settled
+      yield* open(1)
+      yield* peer.expectSent(failure(1, -32603, "too many requests"), success(1, "done"), success(1, "pong"))
     }))
 
   it.effect("differ by type", () =>

@@ -2,6 +2,7 @@
  * How a server ends: why, how long that may take, and what is still answered.
  */
 import { assert, describe, it } from "@effect/vitest"
+import * as Cancellation from "effect-stdio/Cancellation"
 import type * as Lifecycle from "effect-stdio/Lifecycle"
 import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
@@ -9,11 +10,14 @@ import type * as JsonRpc from "effect-stdio/Schema"
 import * as Server from "effect-stdio/Server"
 import * as TestKit from "effect-stdio/TestKit"
 import * as Transport from "effect-stdio/Transport"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 
 const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
@@ -321,6 +325,8 @@ describe("once a server is ending", () => {
       yield* TestClock.adjust("30 seconds")
       assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
       assert.deepStrictEqual([seen, lines], [["first", "never"], []])
+      // no request was cut off
+      assert.notInclude(tags(yield* server.events), "CutOff")
     }))
 
   it.effect("the time for that is an option", () =>
@@ -380,6 +386,21 @@ describe("once a server is ending", () => {
       yield* server.expectSent([success(2, "pong"), stopping(1)])
     }))
 
+  it.effect("a batch is answered although one of its members was cancelled and does not end", () =>
+    Effect.gen(function*() {
+      const server = yield* serve({ cancellation: Cancellation.mcp })
+      yield* server.receive([
+        { jsonrpc: "2.0", id: 1, method: "stubborn", params: [3_600] },
+        { jsonrpc: "2.0", id: 2, method: "ping" }
+      ])
+      yield* server.settled
+      yield* server.receive({ method: "notifications/cancelled", params: { requestId: 1 } })
+      yield* server.endInput
+      yield* TestClock.adjust("31 seconds")
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      yield* server.expectSent([success(2, "pong")])
+    }))
+
   it.effect.each<readonly [name: string, millis: number]>([["stubborn", 31_500], ["never", 31_000]])(
     "an output that takes nothing does not hold it for more than half a second: %s",
     ([method, limit]) =>
@@ -407,6 +428,18 @@ describe("once a server is ending", () => {
       assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
       yield* server.expectSent(success(1, "pong"))
       assert.notInclude(tags(yield* server.events), "Unflushed")
+    }))
+
+  it.effect("it does not become idle while its answers are written", () =>
+    Effect.gen(function*() {
+      const server = yield* serve({ drainTimeout: "1 hour", transport: { stallTimeout: 0 } })
+      yield* server.stall
+      yield* server.receive({ id: 1, method: "ping" })
+      yield* server.endInput
+      yield* TestClock.adjust("30 minutes")
+      yield* server.resume
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      assert.notInclude(tags(yield* server.events), "IdleTimeout")
     }))
 
   it.effect("the bytes that nobody took are told", () =>
@@ -667,6 +700,23 @@ describe("onStopping", () => {
       yield* server.expectSent(success(1, "pong"), stopping(2))
     }))
 
+  it.effect("is logged when it dies", () =>
+    Effect.gen(function*() {
+      const lines: Array<string> = []
+      const server = yield* Effect.provide(
+        serve({ onStopping: Effect.die(new Error("no way to stop")) }),
+        Logger.layer([
+          Logger.make(({ cause, message }) => {
+            lines.push(`${String(message)} ${Cause.pretty(cause)}`)
+          })
+        ])
+      )
+      yield* server.endInput
+      assert.deepStrictEqual(yield* server.ended, withReason({ _tag: "InputEnded" }))
+      assert.strictEqual(lines.length, 1)
+      assert.include(lines[0], "no way to stop")
+    }))
+
   it.effect("is interrupted when the time for it is over", () =>
     Effect.gen(function*() {
       let interrupted = 0
@@ -766,5 +816,23 @@ describe("a stopped server", () => {
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(looks, before)
       assert.strictEqual(tags(yield* server.events).filter((tag) => tag === "Stopped").length, 1)
+    }))
+})
+
+describe("a server under test", () => {
+  it.effect("ends with the scope of its test, without time passing, though a request is in flight", () =>
+    Effect.gen(function*() {
+      const { log, router } = makeHandlers()
+      const scope = yield* Scope.make()
+      const server = yield* TestKit.serve({ router }).pipe(Scope.provide(scope))
+      yield* server.receive({ id: 1, method: "never" })
+      yield* server.settled
+      const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void))
+      yield* server.settled
+      const atOnce = closing.pollUnsafe()
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(closing)
+      assert.isDefined(atOnce)
+      assert.deepStrictEqual(log, ["never 1 is interrupted"])
     }))
 })

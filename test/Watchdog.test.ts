@@ -15,7 +15,7 @@ import * as TestClock from "effect/testing/TestClock"
 
 const MINUTE = 60_000
 
-/** Handlers that take as many minutes as their first param says; "listen" leaves a call of ours open. */
+/** Handlers that take as many minutes as their first param says; "listen" leaves a call of ours open, "ask" one with a deadline. */
 const router = Router.empty.pipe(
   Router.rawRequest("ping", () => Effect.succeed("pong")),
   Router.rawRequest(
@@ -27,6 +27,12 @@ const router = Router.empty.pipe(
       const caller = yield* Peer.Caller
       yield* Effect.forkDetach(Effect.ignore(caller.call("events/listen", undefined, { timeout: "Infinity" })))
       return "listening"
+    })),
+  Router.rawRequest("ask", () =>
+    Effect.gen(function*() {
+      const caller = yield* Peer.Caller
+      yield* Effect.forkDetach(Effect.ignore(caller.call("name")))
+      return "asked"
     })),
   Router.notification("note", Schema.Struct({}), () => Effect.void),
   Router.notification("work", Schema.Tuple([Schema.Finite]), ([minutes]) => Effect.sleep(minutes * MINUTE))
@@ -139,6 +145,16 @@ describe("idle", () => {
       assert.isUndefined(yield* server.ended)
       yield* server.receive({ id: 1, result: null })
       yield* TestClock.adjust(10 * MINUTE - 1)
+      assert.isUndefined(yield* server.ended)
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* server.ended, { _tag: "IdleTimeout" })
+    }))
+
+  it.effect("begins when the time of a call of ours is over", () =>
+    Effect.gen(function*() {
+      const server = yield* serve()
+      yield* server.receive({ id: 1, method: "ask" })
+      yield* TestClock.adjust(10 * MINUTE + 29_999)
       assert.isUndefined(yield* server.ended)
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(yield* server.ended, { _tag: "IdleTimeout" })

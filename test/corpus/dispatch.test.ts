@@ -29,10 +29,10 @@ const connect = Effect.fnUntraced(function*<R = never>(options?: Peer.Options<R>
 /** Feeds these lines and returns the text that was sent. */
 const sentFor = <R>(options: Peer.Options<R>, ...lines: ReadonlyArray<string>) =>
   Effect.gen(function*() {
-    const session = yield* connect(options)
-    yield* session.feed(lines.map((line) => `${line}\n`).join(""))
-    yield* session.settled
-    return yield* session.sentText
+    const connection = yield* connect(options)
+    yield* connection.feed(lines.map((line) => `${line}\n`).join(""))
+    yield* connection.settled
+    return yield* connection.sentText
   })
 
 const success = (id: string, result = "{}") => `{"jsonrpc":"2.0","id":${id},"result":${result}}\n`
@@ -71,9 +71,9 @@ it.effect.each(["2147483648", "1501691352102"])(
 
 it.effect("F77 matches a response whose id is another spelling of the number, and answers in the integer form", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: ping })
-    const call = yield* Effect.forkChild(session.peer.call("m"), { startImmediately: true })
-    yield* session.feed("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":\"yes\"}\n")
+    const connection = yield* connect({ router: ping })
+    const call = yield* Effect.forkChild(connection.peer.call("m"), { startImmediately: true })
+    yield* connection.feed("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":\"yes\"}\n")
     assert.strictEqual(yield* Fiber.join(call), "yes")
     assert.strictEqual(
       yield* sentFor({ router: ping }, "{\"jsonrpc\":\"2.0\",\"id\":1e2,\"method\":\"ping\"}"),
@@ -114,32 +114,32 @@ const slowAndFast = Router.empty.pipe(
 
 it.effect("F83 refuses a second request with the id of one in flight, which is not affected", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: slowAndFast })
-    yield* session.receive({ id: 1, method: "slow" }, { id: 1, method: "fast" })
+    const connection = yield* connect({ router: slowAndFast })
+    yield* connection.receive({ id: 1, method: "slow" }, { id: 1, method: "fast" })
     yield* TestClock.adjust("1 second")
     assert.strictEqual(
-      yield* session.sentText,
+      yield* connection.sentText,
       failure("1", -32600, "Invalid request: a request with this id is in flight") + success("1", "\"slow\"")
     )
   }))
 
 it.effect("F83 serves both in order where that is asked for", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: slowAndFast, duplicateIds: "serve" })
-    yield* session.receive({ id: 1, method: "slow" }, { id: 1, method: "fast" })
+    const connection = yield* connect({ router: slowAndFast, duplicateIds: "serve" })
+    yield* connection.receive({ id: 1, method: "slow" }, { id: 1, method: "fast" })
     yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* session.sentText, success("1", "\"slow\"") + success("1", "\"fast\""))
+    assert.strictEqual(yield* connection.sentText, success("1", "\"slow\"") + success("1", "\"fast\""))
   }))
 
 it.effect("F85 answers a ping while a slow request runs", () =>
   Effect.gen(function*() {
     const router = Router.rawRequest(ping, "sleep30s", () => Effect.as(Effect.sleep("30 seconds"), {}))
-    const session = yield* connect({ router })
-    yield* session.receive({ id: 1, method: "sleep30s" }, { id: 2, method: "ping" })
-    yield* session.settled
-    assert.strictEqual(yield* session.sentText, success("2"))
+    const connection = yield* connect({ router })
+    yield* connection.receive({ id: 1, method: "sleep30s" }, { id: 2, method: "ping" })
+    yield* connection.settled
+    assert.strictEqual(yield* connection.sentText, success("2"))
     yield* TestClock.adjust("30 seconds")
-    assert.strictEqual(yield* session.sentText, success("2") + success("1"))
+    assert.strictEqual(yield* connection.sentText, success("2") + success("1"))
   }))
 
 const roots = Router.rawRequest(ping, "tool", () =>
@@ -150,11 +150,11 @@ const roots = Router.rawRequest(ping, "tool", () =>
 
 it.effect("F87 serves a handler that asks its client", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: roots })
-    yield* session.receive({ id: 1, method: "tool" })
-    assert.deepStrictEqual(yield* session.next, { jsonrpc: "2.0", id: 1, method: "roots/list" })
-    yield* session.receive({ id: 1, result: ["root"] })
-    assert.deepStrictEqual(yield* session.next, { jsonrpc: "2.0", id: 1, result: ["root"] })
+    const connection = yield* connect({ router: roots })
+    yield* connection.receive({ id: 1, method: "tool" })
+    assert.deepStrictEqual(yield* connection.next, { jsonrpc: "2.0", id: 1, method: "roots/list" })
+    yield* connection.receive({ id: 1, result: ["root"] })
+    assert.deepStrictEqual(yield* connection.next, { jsonrpc: "2.0", id: 1, result: ["root"] })
   }))
 
 it.effect("F87 makes only that call wait where the client is mute", () =>
@@ -182,48 +182,48 @@ it.effect.each<readonly [name: string, cancellation: Cancellation.Cancellation, 
   "F89 tells the other side once when a caller is interrupted: %s",
   ([_, cancellation, text]) =>
     Effect.gen(function*() {
-      const session = yield* connect({ cancellation })
-      const call = yield* Effect.forkChild(session.peer.call("m"), { startImmediately: true })
+      const connection = yield* connect({ cancellation })
+      const call = yield* Effect.forkChild(connection.peer.call("m"), { startImmediately: true })
       yield* TestClock.adjust("100 millis")
       yield* Fiber.interrupt(call)
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* session.sentText, `{"jsonrpc":"2.0","id":1,"method":"m"}\n${text}`)
+      assert.strictEqual(yield* connection.sentText, `{"jsonrpc":"2.0","id":1,"method":"m"}\n${text}`)
     })
 )
 
 it.effect("F90 settles a cancelled call at once and ignores a late reply", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ cancellation: Cancellation.mcp })
-    const call = yield* Effect.forkChild(session.peer.call("m"), { startImmediately: true })
-    yield* session.settled
+    const connection = yield* connect({ cancellation: Cancellation.mcp })
+    const call = yield* Effect.forkChild(connection.peer.call("m"), { startImmediately: true })
+    yield* connection.settled
     call.interruptUnsafe()
-    yield* session.settled
+    yield* connection.settled
     const exit = call.pollUnsafe()
     assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
-    yield* session.receive({ id: 1, result: "late" })
-    yield* session.settled
-    assert.deepStrictEqual(yield* session.peer.inFlight, { requests: [], calls: [] })
-    assert.strictEqual((yield* session.peer.stats).strayResponses, 1)
+    yield* connection.receive({ id: 1, result: "late" })
+    yield* connection.settled
+    assert.deepStrictEqual(yield* connection.peer.inFlight, { requests: [], calls: [] })
+    assert.strictEqual((yield* connection.peer.stats).strayResponses, 1)
   }))
 
 it.effect("F91 sends nothing for a cancelled request in MCP", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: slowAndFast, cancellation: Cancellation.mcp })
-    yield* session.receive({ id: 5, method: "slow" })
-    yield* session.settled
-    yield* session.receive(cancelled(5))
+    const connection = yield* connect({ router: slowAndFast, cancellation: Cancellation.mcp })
+    yield* connection.receive({ id: 5, method: "slow" })
+    yield* connection.settled
+    yield* connection.receive(cancelled(5))
     yield* TestClock.adjust("1 minute")
-    assert.strictEqual(yield* session.sentText, "")
+    assert.strictEqual(yield* connection.sentText, "")
   }))
 
 it.effect("F91 sends one -32800 for a cancelled request in LSP", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: slowAndFast, cancellation: Cancellation.lsp })
-    yield* session.receive({ id: 5, method: "slow" })
-    yield* session.settled
-    yield* session.receive({ method: "$/cancelRequest", params: { id: 5 } })
+    const connection = yield* connect({ router: slowAndFast, cancellation: Cancellation.lsp })
+    yield* connection.receive({ id: 5, method: "slow" })
+    yield* connection.settled
+    yield* connection.receive({ method: "$/cancelRequest", params: { id: 5 } })
     yield* TestClock.adjust("1 minute")
-    assert.strictEqual(yield* session.sentText, failure("5", -32800, "Request cancelled"))
+    assert.strictEqual(yield* connection.sentText, failure("5", -32800, "Request cancelled"))
   }))
 
 it.effect.each<readonly [name: string, params: unknown]>([
@@ -236,12 +236,12 @@ it.effect.each<readonly [name: string, params: unknown]>([
   Effect.gen(function*() {
     const slow = () => Effect.as(Effect.sleep("1 second"), {})
     const router = Router.empty.pipe(Router.rawRequest("initialize", slow), Router.rawRequest("slow", slow))
-    const session = yield* connect({ router, cancellation: Cancellation.mcp })
-    yield* session.receive({ id: 0, method: "initialize" }, { id: 6, method: "slow" })
-    yield* session.settled
-    yield* session.receive({ method: "notifications/cancelled", params })
+    const connection = yield* connect({ router, cancellation: Cancellation.mcp })
+    yield* connection.receive({ id: 0, method: "initialize" }, { id: 6, method: "slow" })
+    yield* connection.settled
+    yield* connection.receive({ method: "notifications/cancelled", params })
     yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* session.sentText, success("0") + success("6"))
+    assert.strictEqual(yield* connection.sentText, success("0") + success("6"))
   }))
 
 it.effect("F94 neither answers a cancellation nor dies of it", () =>
@@ -302,9 +302,9 @@ it.effect.each([
   "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"message\":\"x\"}}"
 ])("F101 fails the call of a response that is none: %s", (line) =>
   Effect.gen(function*() {
-    const session = yield* connect()
-    const call = yield* Effect.forkChild(Effect.result(session.peer.call("m")), { startImmediately: true })
-    yield* session.feed(`${line}\n`)
+    const connection = yield* connect()
+    const call = yield* Effect.forkChild(Effect.result(connection.peer.call("m")), { startImmediately: true })
+    yield* connection.feed(`${line}\n`)
     const result = yield* Fiber.join(call)
     const error = Result.isFailure(result) ? result.failure : undefined
     assert.strictEqual(error?._tag === "PeerError" ? error.reason._tag : undefined, "DecodeFailure")
@@ -312,9 +312,9 @@ it.effect.each([
 
 it.effect("F101 accepts an error of null beside a result", () =>
   Effect.gen(function*() {
-    const session = yield* connect()
-    const call = yield* Effect.forkChild(session.peer.call("m"), { startImmediately: true })
-    yield* session.feed("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1,\"error\":null}\n")
+    const connection = yield* connect()
+    const call = yield* Effect.forkChild(connection.peer.call("m"), { startImmediately: true })
+    yield* connection.feed("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1,\"error\":null}\n")
     assert.strictEqual(yield* Fiber.join(call), 1)
   }))
 
@@ -447,16 +447,16 @@ it.effect("F112 answers valid JSON that is no message under its id", () =>
 
 it.effect("F114 neither answers a response nor lets it touch other calls", () =>
   Effect.gen(function*() {
-    const session = yield* connect({ router: ping })
-    const call = yield* Effect.forkChild(session.peer.call("m"), { startImmediately: true })
-    yield* session.feed(
+    const connection = yield* connect({ router: ping })
+    const call = yield* Effect.forkChild(connection.peer.call("m"), { startImmediately: true })
+    yield* connection.feed(
       "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"x\"}}\n" +
         "{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n"
     )
-    yield* session.settled
+    yield* connection.settled
     assert.isUndefined(call.pollUnsafe())
-    assert.strictEqual((yield* session.peer.stats).strayResponses, 2)
-    yield* session.receive({ id: 1, result: "mine" })
+    assert.strictEqual((yield* connection.peer.stats).strayResponses, 2)
+    yield* connection.receive({ id: 1, result: "mine" })
     assert.strictEqual(yield* Fiber.join(call), "mine")
-    assert.strictEqual(yield* session.sentText, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n")
+    assert.strictEqual(yield* connection.sentText, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n")
   }))

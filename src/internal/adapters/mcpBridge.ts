@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import * as McpSchema from "effect/ai/McpSchema"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -24,11 +25,15 @@ import * as Peer from "../../Peer.ts"
 import * as Router from "../../Router.ts"
 import { ErrorCode, JsonRpcError } from "../../Schema.ts"
 import type { Id } from "../../Schema.ts"
+import { makeMcpProgress } from "./mcpProgress.ts"
+import type { ToolLimits } from "./toolLimits.ts"
+import { makeToolLimits } from "./toolLimits.ts"
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 const CLIENT_ID = 0
 const LISTEN = "subscriptions/listen"
+const PROGRESS = "notifications/progress"
 
 /** @internal */
 export interface McpBridge {
@@ -54,11 +59,15 @@ const decodeInitializeResult = Schema.decodeUnknownOption(Schema.Struct({ protoc
 interface Pending {
   readonly method: string
   readonly exit: Deferred.Deferred<RpcMessage.ExitEncoded<unknown, unknown>>
+  readonly ended: Latch.Latch
 }
 
 /** @internal */
 export const makeMcpBridge = Effect.fnUntraced(
-  function*(statelessVersions: ReadonlyArray<string>): Effect.fn.Return<McpBridge, never, Scope.Scope> {
+  function*(
+    statelessVersions: ReadonlyArray<string>,
+    limitsOf: (tool: string) => ToolLimits | undefined
+  ): Effect.fn.Return<McpBridge, never, Scope.Scope> {
     const scope = yield* Effect.scope
     const disconnects = yield* Queue.make<number>()
     const pending = new Map<Id, Pending>()
@@ -97,8 +106,15 @@ export const makeMcpBridge = Effect.fnUntraced(
       const call = typeof cancelled === "string" || typeof cancelled === "number" ? reverse.get(cancelled) : undefined
       // the peer knows the id it called under, and tells the client
       if (call !== undefined) return Effect.sync(() => call.interruptUnsafe())
-      return Effect.ignore(client.notify(tag, paramsOf(payload)))
+      const params = paramsOf(payload)
+      return tag === PROGRESS && params !== undefined ? progress.report(params) : notify(tag, params)
     }
+
+    const notify = (method: string, params: object | undefined) =>
+      caller === undefined ? Effect.void : Effect.ignore(caller.notify(method, params))
+
+    const progress = makeMcpProgress(yield* Clock.Clock, (params) => notify(PROGRESS, params))
+    const limited = makeToolLimits(limitsOf)
 
     const sendRequest = ({ id, payload, tag }: RpcMessage.RequestEncoded): Effect.Effect<void> => {
       const client = caller
@@ -142,8 +158,12 @@ export const makeMcpBridge = Effect.fnUntraced(
 
     const forward = (method: string, params: unknown, id: Id): Effect.Effect<unknown, JsonRpcError> =>
       Effect.gen(function*() {
+        // one that was answered before its time may still be ending under this id
+        for (let ending = pending.get(id); ending !== undefined; ending = pending.get(id)) yield* ending.ended.await
+        const ended = Latch.makeUnsafe(false)
         const exit = Deferred.makeUnsafe<RpcMessage.ExitEncoded<unknown, unknown>>()
-        pending.set(id, { method, exit })
+        pending.set(id, { method, exit, ended })
+        progress.begin(id, params)
         const span = Option.getOrUndefined(yield* Effect.option(Effect.currentParentSpan))
         yield* write({
           _tag: "Request",
@@ -153,17 +173,28 @@ export const makeMcpBridge = Effect.fnUntraced(
           headers: [],
           ...(span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId, sampled: span.sampled })
         })
-        return yield* Effect.flatMap(Deferred.await(exit), settle)
-      }).pipe(
-        // the id is busy until McpServer's fiber has ended; its exit is dropped
-        Effect.onInterrupt(() => {
-          const waiting = pending.get(id)
-          return waiting === undefined
-            ? Effect.void
-            : Effect.andThen(write({ _tag: "Interrupt", requestId: id }), Deferred.await(waiting.exit))
-        }),
-        Effect.ensuring(Effect.sync(() => pending.delete(id)))
-      )
+        return yield* Deferred.await(exit).pipe(
+          // the id is busy until McpServer's fiber has ended; its exit is dropped
+          Effect.onInterrupt(() => Effect.andThen(write({ _tag: "Interrupt", requestId: id }), Deferred.await(exit))),
+          Effect.tap(() => progress.end(id)),
+          Effect.flatMap(settle),
+          Effect.ensuring(Effect.sync(() => {
+            pending.delete(id)
+            progress.forget(id)
+            ended.openUnsafe()
+          }))
+        )
+      })
+
+    /** A request that opens nothing and closes nothing, within the limits of its tool. */
+    const serve = (method: string, params: unknown, id: Id, resultType: object) =>
+      method === "tools/call"
+        ? limited(params, forward(method, params, id), (text) => ({
+          ...resultType,
+          content: [{ type: "text", text }],
+          isError: true
+        }))
+        : forward(method, params, id)
 
     // one after the other: several may wait for one that fails
     const initialize = (params: unknown, id: Id) =>
@@ -203,7 +234,7 @@ export const makeMcpBridge = Effect.fnUntraced(
             })
           }
           if (stopping && method === LISTEN) return subscriptionEnded(id)
-          const result = yield* forward(method, params, id)
+          const result = yield* serve(method, params, id, { resultType: "complete" })
           // McpServer names every revision it serves; a claim of one that needs a session is refused above
           return method === "server/discover" && Predicate.isObject(result)
             ? { ...result, supportedVersions: statelessVersions }
@@ -215,7 +246,7 @@ export const makeMcpBridge = Effect.fnUntraced(
         }
         yield* initialized.await
         if (session === "none" && method !== "ping") return yield* invalidRequest("send initialize first")
-        return yield* forward(method, params, id)
+        return yield* serve(method, params, id, {})
       })
 
     const onNotification: Router.NotificationHandler<Peer.Caller> = (params, method) =>
