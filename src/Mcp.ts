@@ -208,22 +208,26 @@ export const run = <RA = never, RE = never, RR = never>(
     const loggers = options.logToClient === true
       ? Logger.layer([makeClientLogger(options.name, () => server)], { mergeWithExisting: true })
       : Layer.empty
-    // what is left after the protocol and what each request brings along, which the types cannot say for a generic RR
-    const services = yield* Layer.build(
-      layer as Layer.Layer<McpServer.McpServer, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>
-    ).pipe(Effect.provide(loggers))
-    server = Context.get(services, McpServer.McpServer)
-    return yield* Effect.ensuring(
-      Server.run({
-        ...options,
-        router: bridge.router,
-        batch: bridge.batch,
-        openEnded: bridge.openEnded,
-        cancellation: Cancellation.mcp,
-        onStopping: bridge.onStopping
-      }),
-      bridge.end
-    )
+    const serve = Effect.gen(function*() {
+      // what is left after the protocol and what each request brings along, which the types cannot say for a generic RR
+      const services = yield* Layer.build(
+        layer as Layer.Layer<McpServer.McpServer, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>
+      )
+      server = Context.get(services, McpServer.McpServer)
+      return yield* Effect.ensuring(
+        Server.run({
+          ...options,
+          router: bridge.router,
+          batch: bridge.batch,
+          openEnded: bridge.openEnded,
+          cancellation: Cancellation.mcp,
+          onStopping: bridge.onStopping
+        }),
+        bridge.end
+      )
+    })
+    // handlers run with the loggers of the fiber that brings their request
+    return yield* Effect.provide(serve, loggers)
   }))
 
 /**

@@ -159,6 +159,8 @@ export interface Activity {
   readonly lastUnsafe: () => number
   /** Chunks of input seen so far, valid or not. */
   readonly arrivalsUnsafe: () => number
+  /** Valid messages read so far. */
+  readonly messagesUnsafe: () => number
 }
 
 /**
@@ -423,7 +425,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     activity: {
       isBusyUnsafe: () => serving.isBusy() || calls.size() > 0,
       lastUnsafe: () => Math.max(last, transport.lastArrivalUnsafe()),
-      arrivalsUnsafe: transport.arrivalsUnsafe
+      arrivalsUnsafe: transport.arrivalsUnsafe,
+      messagesUnsafe: () => messages
     }
   })
 

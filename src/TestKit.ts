@@ -15,7 +15,7 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as Framing from "./Framing.ts"
@@ -269,7 +269,9 @@ export const serve = Effect.fnUntraced(function*<R = never>(
   options?: ServeOptions<R>
 ): Effect.fn.Return<ServerUnderTest, never, Exclude<R, Server.HandlerServices> | Scope.Scope> {
   const events: Array<Lifecycle.Event> = []
-  const wire = yield* make(options?.transport)
+  // its transport ends first, so that a test that is over does not wait for time that nobody lets pass
+  const wireScope = yield* Scope.make()
+  const wire = yield* Scope.provide(make(options?.transport), wireScope)
   const watchdog = Watchdog.layer(options?.watchdog).pipe(
     Layer.provide(options?.parent === undefined ? Layer.empty : Layer.succeed(Watchdog.Probe, options.parent.probe))
   )
@@ -280,6 +282,7 @@ export const serve = Effect.fnUntraced(function*<R = never>(
     }),
     Effect.forkScoped
   )
+  yield* Effect.addFinalizer((exit) => Scope.close(wireScope, exit))
   yield* settled
   return {
     ...wire,

@@ -153,8 +153,9 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
       const startupExpired = (activity: Peer.Activity): Effect.Effect<Lifecycle.StopReason> =>
         Effect.gen(function*() {
           yield* Effect.sleep(startup)
-          if (activity.arrivalsUnsafe() > 0 || !(yield* nothingArrives(activity))) return yield* Effect.never
-          return { _tag: "StartupTimeout" }
+          // a message that is arriving may still be the first
+          while (!(yield* nothingArrives(activity))) { /* it is looked at again */ }
+          return activity.messagesUnsafe() > 0 ? yield* Effect.never : { _tag: "StartupTimeout" }
         })
 
       // ---- parent

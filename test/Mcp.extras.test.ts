@@ -84,7 +84,7 @@ const start = Effect.fnUntraced(
       registrations: McpServer.toolkit(Tools).pipe(Layer.provide(handlers)),
       ...options
     }).pipe(
-      Effect.provide([Layer.succeed(Transport.Transport, wire.transport), Watchdog.layerNone]),
+      Effect.provide([Layer.succeed(Transport.Transport, wire.transport), Watchdog.layerNone, Logger.layer([])]),
       Effect.forkScoped
     )
     const settled = Effect.repeat(wire.settled, { times: 3 })

@@ -52,7 +52,12 @@ const serve = Effect.fnUntraced(function*(options?: TestKit.ServeOptions) {
 })
 
 /** A peer that nothing is asked of. */
-const quiet: Peer.Activity = { isBusyUnsafe: () => false, lastUnsafe: () => 0, arrivalsUnsafe: () => 0 }
+const quiet: Peer.Activity = {
+  isBusyUnsafe: () => false,
+  lastUnsafe: () => 0,
+  arrivalsUnsafe: () => 0,
+  messagesUnsafe: () => 0
+}
 
 /** A peer whose input is read a turn after the watchdog first looked for it, as when a stopped process goes on. */
 const makeLateReader = (now: number): Peer.Activity => {
@@ -68,6 +73,7 @@ const makeLateReader = (now: number): Peer.Activity => {
   return {
     isBusyUnsafe: () => false,
     lastUnsafe: () => last,
+    messagesUnsafe: () => arrivals ?? 0,
     arrivalsUnsafe: () => {
       if (arrivals === undefined) {
         arrivals = 0
@@ -250,6 +256,14 @@ describe("start-up", () => {
         assert.isUndefined(yield* server.ended)
       })
   )
+
+  it.effect("is for a message: junk does not count as one", () =>
+    Effect.gen(function*() {
+      const server = yield* serve({ watchdog: { startup: "5 seconds" } })
+      yield* server.feed("\nnot a message\n")
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* server.ended, { _tag: "StartupTimeout" })
+    }))
 
   it.effect("lets input that waits be read before it ends a server", () =>
     Effect.gen(function*() {

@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -58,7 +59,13 @@ export const end = Effect.fnUntraced(function*(ending: Ending): Effect.fn.Return
 
   // once, whether or not the wait for it is cut short
   const prepared = yield* Effect.forkDetach(
-    Effect.andThen(within(AT_LEISURE.interruption, peer.stopReading), ending.onStopping),
+    Effect.andThen(
+      within(AT_LEISURE.interruption, peer.stopReading),
+      Effect.tapCause(
+        ending.onStopping,
+        (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("onStopping died", cause)
+      )
+    ),
     { startImmediately: true }
   )
   const isDrained = yield* wait(Effect.andThen(Fiber.await(prepared), peer.drained), {

@@ -61,6 +61,8 @@ interface Entry extends ReplyTo {
 interface Slot {
   readonly entries: Array<Entry>
   head: number
+  /** Those of them that were not cancelled. */
+  live: number
 }
 
 /** @internal */
@@ -196,16 +198,17 @@ export const makeServing = (options: Options): Serving => {
     if (slot !== undefined) {
       wait(entry)
       slot.entries.push(entry)
+      slot.live++
       return
     }
-    slots.set(id, { entries: [entry], head: 0 })
+    slots.set(id, { entries: [entry], head: 0, live: 1 })
     if (mayStart(entry)) start(entry)
     else enqueue(entry)
   }
 
   const refusalOf = (entry: Entry, slot: Slot | undefined): JsonRpc.JsonRpcError | undefined => {
     // an id whose only bearers were cancelled is free again as soon as they have ended
-    if (slot !== undefined && options.duplicateIds === "refuse" && entriesOf(slot).some((other) => !other.cancelled)) {
+    if (slot !== undefined && options.duplicateIds === "refuse" && slot.live > 0) {
       const message = "Invalid request: a request with this id is in flight"
       return new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.InvalidRequest, message })
     }
@@ -326,7 +329,7 @@ export const makeServing = (options: Options): Serving => {
     const slot = slots.get(entry.id)
     if (slot === undefined || entry.released) return
     entry.released = true
-    slot.head++
+    leave(slot, entry)
     for (let next = slot.entries[slot.head]; next !== undefined; next = slot.entries[slot.head]) {
       stopWaiting(next)
       if (!next.cancelled && !next.replied) {
@@ -334,9 +337,14 @@ export const makeServing = (options: Options): Serving => {
         return
       }
       end(next)
-      slot.head++
+      leave(slot, next)
     }
     slots.delete(entry.id)
+  }
+
+  const leave = (slot: Slot, entry: Entry) => {
+    slot.head++
+    if (!entry.cancelled) slot.live--
   }
 
   const end = (entry: Entry) => {
@@ -357,6 +365,7 @@ export const makeServing = (options: Options): Serving => {
     const entry = slot.entries.findLast((candidate, index) => index >= slot.head && !candidate.cancelled)
     if (entry === undefined || cancellation.protectedMethods.has(entry.method)) return
     entry.cancelled = true
+    slot.live--
     if (entry.state === "running") {
       entry.fiber?.interruptUnsafe()
       return
