@@ -16,10 +16,10 @@ import * as Queue from "effect/Queue"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import { connect as connectPeer, success } from "./utils/peer.ts"
 
 const KIB = 1_024
 
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
 const requests = (from: number, to: number, method = "big") =>
   Array.from({ length: to - from + 1 }, (_, index) => ({ id: from + index, method }))
 const ids = (messages: ReadonlyArray<unknown>) => messages.map((message) => (message as JsonRpc.Success).id)
@@ -37,13 +37,8 @@ const makeRouter = (bytes: number) => {
   return { begun, router, text }
 }
 
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Peer.make<R>(wire.transport, { ownFraming: "line", ...options })
-    return { ...wire, peer }
-  }
-)
+const connect = <R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) =>
+  connectPeer<R>({ ownFraming: "line", ...options })
 
 /** A server that is not left behind, waiting for time to pass, by a test that fails. */
 const serve = Effect.fnUntraced(function*(options: TestKit.ServeOptions) {

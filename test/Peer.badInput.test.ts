@@ -3,24 +3,14 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Framing from "effect-stdio/Framing"
-import * as Lifecycle from "effect-stdio/Lifecycle"
-import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
 import type * as JsonRpc from "effect-stdio/Schema"
-import * as TestKit from "effect-stdio/TestKit"
-import type * as Transport from "effect-stdio/Transport"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { connect, failure, success } from "./utils/peer.ts"
 
 const SECRET = "hunter2-planted"
-
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
-const failure = (id: JsonRpc.Id | null, code: number, message: string) => ({
-  jsonrpc: "2.0",
-  id,
-  error: { code, message }
-})
 
 const router = Router.raw(() => Effect.succeed("pong"))
 const ping = (id: JsonRpc.Id) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"ping"}\n`
@@ -37,22 +27,6 @@ const wrongId = failure(
 )
 const notAMessage = (id: JsonRpc.Id | null) =>
   failure(id, -32600, "Invalid request: not a JSON-RPC message (an object with a method, a result or an error)")
-
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const events: Array<Lifecycle.Event> = []
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Effect.provideService(Peer.make<R>(wire.transport, options), Lifecycle.Observer, (event) => {
-      events.push(event)
-    })
-    const expectSent = (...expected: ReadonlyArray<unknown>) =>
-      Effect.gen(function*() {
-        yield* wire.settled
-        assert.deepStrictEqual(yield* wire.sent, expected)
-      })
-    return { ...wire, peer, events, expectSent }
-  }
-)
 
 /** JSON text of arrays in arrays; a request around it adds two levels. */
 const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels)

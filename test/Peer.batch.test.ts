@@ -6,23 +6,15 @@
 import { assert, it } from "@effect/vitest"
 import * as Cancellation from "effect-stdio/Cancellation"
 import * as Framing from "effect-stdio/Framing"
-import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
 import * as JsonRpc from "effect-stdio/Schema"
-import * as TestKit from "effect-stdio/TestKit"
-import type * as Transport from "effect-stdio/Transport"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { connect, failure, success } from "./utils/peer.ts"
 
 const request = (id: JsonRpc.Id, method: string, params?: unknown) => ({ jsonrpc: "2.0", id, method, params })
 const notification = (method: string, params?: unknown) => ({ jsonrpc: "2.0", method, params })
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
-const failure = (id: JsonRpc.Id | null, code: number, message: string) => ({
-  jsonrpc: "2.0",
-  id,
-  error: { code, message }
-})
 
 const notAMessage = failure(
   null,
@@ -39,19 +31,6 @@ const router = Router.empty.pipe(
     return Effect.as(Effect.sleep(`${seconds ?? 0} seconds`), seconds)
   }),
   Router.rawRequest("fail", () => Effect.fail(new JsonRpc.JsonRpcError({ code: 7, message: "no" })))
-)
-
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Peer.make<R>(wire.transport, options)
-    const expectSent = (...expected: ReadonlyArray<unknown>) =>
-      Effect.gen(function*() {
-        yield* wire.settled
-        assert.deepStrictEqual(yield* wire.sent, expected)
-      })
-    return { ...wire, peer, expectSent }
-  }
 )
 
 it.effect("answers the requests of a batch in one batch, and the notifications not at all", () =>

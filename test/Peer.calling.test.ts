@@ -19,9 +19,9 @@ import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import { connect as connectPeer, success } from "./utils/peer.ts"
 
 const request = (id: JsonRpc.Id, method: string) => ({ jsonrpc: "2.0", id, method })
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
 
 const timeout = (method: string) => new Peer.PeerError({ reason: new Peer.Timeout({ method }) })
 const closed = (method: string, reason: Transport.CloseReason) =>
@@ -29,19 +29,8 @@ const closed = (method: string, reason: Transport.CloseReason) =>
 const unreadable = (method: string, detail: string) =>
   new Peer.PeerError({ reason: new Peer.DecodeFailure({ method, detail }) })
 
-/** A peer that writes a message a line from the start, whose other end is the test. */
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Peer.make<R>(wire.transport, { ownFraming: "line", ...options })
-    const expectSent = (...expected: ReadonlyArray<unknown>) =>
-      Effect.gen(function*() {
-        yield* wire.settled
-        assert.deepStrictEqual(yield* wire.sent, expected)
-      })
-    return { ...wire, peer, expectSent }
-  }
-)
+const connect = <R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) =>
+  connectPeer<R>({ ownFraming: "line", ...options })
 
 /** Starts a call, and returns how it settles. */
 const start = <A, E>(call: Effect.Effect<A, E>) => Effect.forkChild(Effect.result(call), { startImmediately: true })

@@ -3,37 +3,19 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cancellation from "effect-stdio/Cancellation"
-import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
 import type * as JsonRpc from "effect-stdio/Schema"
-import * as TestKit from "effect-stdio/TestKit"
-import type * as Transport from "effect-stdio/Transport"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { connect, success } from "./utils/peer.ts"
 
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
 const failure = (id: JsonRpc.Id, code: number, message: string) => ({ jsonrpc: "2.0", id, error: { code, message } })
 const cancelled = (id: JsonRpc.Id) => failure(id, -32800, "Request cancelled")
 
 const mcpCancel = (requestId: unknown) => ({ method: "notifications/cancelled", params: { requestId } })
 const lspCancel = (id: unknown) => ({ method: "$/cancelRequest", params: { id } })
-
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Peer.make<R>(wire.transport, options)
-    // A TestClock that was never moved lets the first sleep of an interrupted fiber's finalizer be interrupted.
-    yield* TestClock.adjust("1 second")
-    const expectSent = (...expected: ReadonlyArray<unknown>) =>
-      Effect.gen(function*() {
-        yield* wire.settled
-        assert.deepStrictEqual(yield* wire.sent, expected)
-      })
-    return { ...wire, peer, expectSent }
-  }
-)
 
 /** Handlers that note what happens to them; "slow" takes ten seconds and "stubborn" cannot be interrupted. */
 const makeRouter = () => {

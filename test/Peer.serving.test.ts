@@ -9,26 +9,17 @@ import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
 import * as JsonRpc from "effect-stdio/Schema"
 import * as TestKit from "effect-stdio/TestKit"
-import type * as Transport from "effect-stdio/Transport"
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
+import { connect, failure, makeLog, success } from "./utils/peer.ts"
 
 const SECRET = "hunter2-planted"
-
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
-const failure = (id: JsonRpc.Id | null, code: number, message: string) => ({
-  jsonrpc: "2.0",
-  id,
-  error: { code, message }
-})
 
 const requests = (method: string, from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => ({ id: from + index, method }))
@@ -55,38 +46,6 @@ const makeGates = () => {
     started,
     open: (id: JsonRpc.Id, result: unknown = "done") => Effect.asVoid(Deferred.succeed(gate(id), result))
   }
-}
-
-/** A peer whose other end is the test, with what it told. */
-const connect = Effect.fnUntraced(
-  function*<R = never>(options?: Peer.Options<R> & { readonly transport?: Transport.Options }) {
-    const events: Array<Lifecycle.Event> = []
-    const wire = yield* TestKit.make(options?.transport)
-    const peer = yield* Effect.provideService(Peer.make<R>(wire.transport, options), Lifecycle.Observer, (event) => {
-      events.push(event)
-    })
-    return {
-      ...wire,
-      peer,
-      events,
-      expectSent: (...expected: ReadonlyArray<unknown>) =>
-        Effect.gen(function*() {
-          yield* wire.settled
-          assert.deepStrictEqual(yield* wire.sent, expected)
-        })
-    }
-  }
-)
-
-/** Collects what is logged, causes included. */
-const makeLog = () => {
-  const lines: Array<string> = []
-  const layer = Logger.layer([
-    Logger.make(({ cause, logLevel, message }) => {
-      lines.push(`${logLevel}: ${String(message)} ${Cause.pretty(cause)}`)
-    })
-  ])
-  return { lines, layer }
 }
 
 describe("admission", () => {

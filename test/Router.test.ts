@@ -5,17 +5,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Router from "effect-stdio/Router"
 import * as JsonRpc from "effect-stdio/Schema"
 import * as TestKit from "effect-stdio/TestKit"
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
+import { makeLog, success } from "./utils/peer.ts"
 
 const SECRET = "hunter2-planted"
 
 const Nothing = Schema.Struct({})
 
-const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
 const failure = (id: JsonRpc.Id, code: number, message: string) => ({ jsonrpc: "2.0", id, error: { code, message } })
 
 /** Serves these requests and returns everything that was sent. */
@@ -26,17 +24,6 @@ const answers = <R>(router: Router.Router<R>, ...requests: ReadonlyArray<object>
     yield* server.settled
     return yield* server.sent
   })
-
-/** Collects what is logged, causes included. */
-const makeLog = () => {
-  const lines: Array<string> = []
-  const layer = Logger.layer([
-    Logger.make(({ cause, logLevel, message }) => {
-      lines.push(`${logLevel}: ${String(message)} ${Cause.pretty(cause)}`)
-    })
-  ])
-  return { lines, layer }
-}
 
 describe("typed requests", () => {
   it.effect("gives the handler decoded params and writes its result as JSON", () =>
