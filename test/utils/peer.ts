@@ -29,7 +29,7 @@ export const connect = Effect.fnUntraced(
       events.push(event)
     })
     // A TestClock that was never moved lets the first sleep of an interrupted fiber's finalizer be interrupted.
-    yield* TestClock.adjust("1 millis")
+    yield* TestClock.adjust(0)
     const expectSent = (...expected: ReadonlyArray<unknown>) =>
       Effect.gen(function*() {
         yield* wire.settled
