@@ -1,8 +1,8 @@
 /**
  * What the MCP probe offers: a tool for each behaviour that a client may want to see, two resources and a prompt.
  *
- * Tools that return data come from a Toolkit; `ask` and `sample` say themselves what their result looks like, because
- * without a session a question to the client is one.
+ * Tools that return data come from a Toolkit. The others say themselves what their result looks like: a plain text, or a
+ * question to the client, which is a result where there is no session.
  */
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
@@ -50,11 +50,6 @@ const Text = Schema.Struct({ text: Schema.String })
 const WholeNumber = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const Tools = Toolkit.make(
-  Tool.make("echo", {
-    description: "Return a text as it is",
-    parameters: Text,
-    success: Schema.String
-  }).annotateMerge(annotated("Echo", "reads")),
   Tool.make("add", {
     description: "Add two numbers",
     parameters: Schema.Struct({ a: Schema.Finite, b: Schema.Finite }),
@@ -94,7 +89,6 @@ const Tools = Toolkit.make(
 const handlers = Tools.toLayer(Effect.map(McpServer.McpServer, (server) => {
   const progress = Effect.provideService(Mcp.progress, McpServer.McpServer, server)
   return Tools.of({
-    echo: ({ text }) => Effect.succeed(text),
     add: ({ a, b }) => Effect.succeed({ sum: a + b }),
     sleep: ({ ms }) =>
       Effect.gen(function*() {
@@ -136,8 +130,10 @@ const handlers = Tools.toLayer(Effect.map(McpServer.McpServer, (server) => {
 }))
 
 // -----------------------------------------------------------------------------
-// tools that ask the client
+// questions to the client
 // -----------------------------------------------------------------------------
+
+const textResult = (text: string) => new McpSchema.CallToolResult({ content: [{ type: "text", text }] })
 
 /** A question to the client: how it is asked on the wire, how in a session, and what an answer looks like. */
 interface Question<A> {
@@ -168,7 +164,7 @@ const question = <A>({ answer, ask, request, show }: Question<A>) =>
       )
     const decoded = Schema.decodeUnknownOption(answer)(reply)
     if (Option.isSome(decoded)) {
-      return new McpSchema.CallToolResult({ content: [{ type: "text", text: show(decoded.value) }] })
+      return textResult(show(decoded.value))
     }
     return Option.isNone(session)
       // what is missing, or is not what was asked for, is asked for again
@@ -213,14 +209,26 @@ const sampling = (text: string) => {
   })
 }
 
+// -----------------------------------------------------------------------------
+// tools that say themselves what their result looks like
+// -----------------------------------------------------------------------------
+
 /** Registers a tool with one text as its only parameter. */
-const asking = (
+const textTool = (
   name: string,
-  title: string,
-  description: string,
-  parameter: string,
-  handle: (text: string) => ReturnType<typeof question>
+  options: {
+    readonly title: string
+    readonly description: string
+    readonly parameter: string
+    readonly openWorld: boolean
+  },
+  handle: (text: string) => Effect.Effect<
+    McpSchema.CallToolResult | McpSchema.InputRequired,
+    McpSchema.InternalError,
+    McpSchema.McpRequestContext
+  >
 ) => {
+  const { description, openWorld, parameter, title } = options
   const decode = Schema.decodeUnknownEffect(Schema.Struct({ [parameter]: Schema.String }))
   return Layer.effectDiscard(Effect.flatMap(McpServer.McpServer, (server) =>
     server.addTool({
@@ -229,8 +237,7 @@ const asking = (
         title,
         description,
         inputSchema: { type: "object", properties: { [parameter]: { type: "string" } }, required: [parameter] },
-        // whoever answers is out there
-        annotations: { ...hints(title, "reads"), openWorldHint: true }
+        annotations: { ...hints(title, "reads"), openWorldHint: openWorld }
       }),
       annotations: Context.empty(),
       handle: (args: unknown) =>
@@ -240,6 +247,24 @@ const asking = (
         )
     })))
 }
+
+const texts = Layer.mergeAll(
+  textTool(
+    "echo",
+    { title: "Echo", description: "Return a text as it is", parameter: "text", openWorld: false },
+    (text) => Effect.succeed(textResult(text))
+  ),
+  textTool(
+    "ask",
+    { title: "Ask", description: "Ask the user a question", parameter: "question", openWorld: true },
+    elicitation
+  ),
+  textTool(
+    "sample",
+    { title: "Sample", description: "Ask the client's model", parameter: "text", openWorld: true },
+    sampling
+  )
+)
 
 // -----------------------------------------------------------------------------
 // resources and a prompt
@@ -279,8 +304,7 @@ const explain = McpServer.prompt({
 /** Registers everything. */
 export const registrations = Layer.mergeAll(
   McpServer.toolkit(Tools).pipe(Layer.provide(handlers)),
-  asking("ask", "Ask", "Ask the user a question", "question", elicitation),
-  asking("sample", "Sample", "Ask the client's model", "text", sampling),
+  texts,
   about,
   counts,
   explain

@@ -48,6 +48,12 @@ const connect = (
       Effect.promise(() => client.connect(transport)),
       () => Effect.promise(() => client.close())
     )
+    // of messages that came in one piece the client sees the reply first, and then the progress of what is over
+    const deliver = transport.onmessage
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- nor has the transport
+    transport.onmessage = (message) => {
+      setImmediate(() => deliver?.(message))
+    }
     return { client, errors, notified, recordings }
   })
 

@@ -94,7 +94,7 @@ const parse = ({ ended, stderr, stdin, stdout }: Written): Recording => {
 
 const CANCELLED = "notifications/cancelled"
 
-/** What is wrong with a conversation: a sentence for each request that has not exactly one reply, and the like. */
+/** What is wrong with a conversation: a sentence for each request that has not the replies it should have, and the like. */
 export const complaints = ({ fromClient, fromServer, strayOutput }: Recording): ReadonlyArray<string> => {
   const requests = fromClient.filter(({ id, method }) => method !== undefined && id !== undefined)
   const replies = fromServer.filter(({ method }) => method === undefined)
@@ -109,12 +109,22 @@ export const complaints = ({ fromClient, fromServer, strayOutput }: Recording): 
     ...replies.flatMap(({ id }) =>
       requests.some((request) => request.id === id) ? [] : [`a reply to ${JSON.stringify(id)}, which is no request`]
     ),
+    ...fromServer.flatMap(({ method, params }, index) => {
+      if (method !== "notifications/progress") return []
+      const { progressToken } = params as { readonly progressToken?: unknown }
+      const request = requests.find((request) => tokenOf(request) === progressToken)
+      const isLate = fromServer.slice(0, index).some((reply) => reply.method === undefined && reply.id === request?.id)
+      return request === undefined || isLate ? [`progress that nobody waits for: ${JSON.stringify(params)}`] : []
+    }),
     // MUST: a server of 2026-07-28 sends no requests
     ...fromServer.flatMap(({ id, method }) =>
       isModern && method !== undefined && id !== undefined ? [`the server sent a request: ${method}`] : []
     )
   ]
 }
+
+const tokenOf = ({ params }: Message): unknown =>
+  (params as { readonly _meta?: { readonly progressToken?: unknown } } | undefined)?._meta?.progressToken
 
 const isCancelled = (messages: ReadonlyArray<Message>, id: unknown): boolean =>
   messages.some(({ method, params }) =>
