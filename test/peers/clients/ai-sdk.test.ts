@@ -1,7 +1,7 @@
 /**
  * The client of the AI SDK, an implementation of its own, which speaks the newest revision unless told otherwise.
  */
-import { ElicitationRequestSchema, createMCPClient } from "@ai-sdk/mcp"
+import { createMCPClient, ElicitationRequestSchema } from "@ai-sdk/mcp"
 import type { MCPClient, ToolResult } from "@ai-sdk/mcp"
 import { StdioMCPTransport } from "@ai-sdk/mcp/mcp-stdio"
 import { assert, layer } from "@effect/vitest"
@@ -26,11 +26,16 @@ const connect = (protocolVersionDiscovery: boolean, program: ReadonlyArray<strin
 > =>
   Effect.gen(function*() {
     const { args, command, env, recordings } = yield* recorded(program)
+    // the client gives a server a second from its start to say which revisions there are, much less than it takes to
+    // start one on a busy machine, unless its transport says that an answer comes
+    const transport = Object.assign(new StdioMCPTransport({ command, args, env, stderr: "ignore" }), {
+      waitsForProtocolVersionDiscovery: true
+    })
     const errors: Array<unknown> = []
     const client = yield* Effect.acquireRelease(
       Effect.promise(() =>
         createMCPClient({
-          transport: new StdioMCPTransport({ command, args, env, stderr: "ignore" }),
+          transport,
           protocolVersionDiscovery,
           capabilities: { elicitation: {} },
           onUncaughtError: (error) => {
@@ -173,7 +178,7 @@ for (const { discovery, name, version } of modes) {
             arguments: { file: "budget.xlsx", sheet: "Ausgaben 支出", range: "B5:D5" }
           })
         )
-        assert.deepNestedInclude(structuredContent as object, {
+        assert.deepNestedInclude(structuredContent, {
           "rows[0].cells": ["Zugfahrt Köln–Zürich 🚆", "Reisen 旅費", 148.5]
         })
         const failed = yield* Effect.promise(() =>

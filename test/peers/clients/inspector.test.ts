@@ -61,14 +61,15 @@ const inspect = (
 
 const result = ({ code, stderr, stdout }: Outcome): unknown => {
   assert.strictEqual(code, 0, stderr)
-  return JSON.parse(stdout)
+  return (JSON.parse(stdout) as { readonly result: unknown }).result
 }
 
-describe.concurrent("the Inspector", () => {
+describe("the Inspector", () => {
   it.live("lists the tools, and finds nothing wrong with their schemas", () =>
     Effect.gen(function*() {
       const outcome = yield* inspect(PROBE, "--method", "tools/list", "--strict")
-      assert.deepNestedInclude(result(outcome) as object, {})
+      const { tools } = result(outcome) as { readonly tools: ReadonlyArray<{ readonly name: string }> }
+      assert.includeMembers(tools.map(({ name }) => name), ["echo", "add", "ask"])
       assert.strictEqual(outcome.stderr, "")
     }).pipe(Effect.scoped))
 
@@ -85,14 +86,18 @@ describe.concurrent("the Inspector", () => {
         "--tool-args-json",
         "{\"a\":1,\"b\":2}"
       )
-      assert.deepNestedInclude(result(outcome) as object, {})
+      assert.deepInclude(result(outcome) as object, {
+        content: [{ type: "text", text: "{\"sum\":3}" }],
+        structuredContent: { sum: 3 },
+        isError: false
+      })
       assert.include(outcome.methods, "server/discover")
       assert.notInclude(outcome.methods, "initialize")
     }).pipe(Effect.scoped))
 
   it.live("exits with 5 for a tool error, and prints its text", () =>
     Effect.gen(function*() {
-      const { code, stdout } = yield* inspect(
+      const { code, stderr, stdout } = yield* inspect(
         EXCEL,
         "--method",
         "tools/call",
@@ -102,13 +107,16 @@ describe.concurrent("the Inspector", () => {
         "file=nothing.xlsx"
       )
       assert.strictEqual(code, 5)
-      assert.include(stdout, "There is no file")
+      assert.include(stdout, "There is no file \\\"nothing.xlsx\\\"")
+      assert.include(stderr, "tool_is_error")
     }).pipe(Effect.scoped))
 
   it.live("reads a resource", () =>
     Effect.gen(function*() {
       const outcome = yield* inspect(PROBE, "--method", "resources/read", "--uri", "probe://about")
-      assert.deepNestedInclude(result(outcome) as object, {})
+      assert.deepStrictEqual(result(outcome), {
+        contents: [{ uri: "probe://about", mimeType: "text/plain", text: "A server to test MCP clients against." }]
+      })
     }).pipe(Effect.scoped))
 
   it.live("gets a prompt", () =>
@@ -122,7 +130,10 @@ describe.concurrent("the Inspector", () => {
         "--prompt-args",
         "topic=pipes"
       )
-      assert.deepNestedInclude(result(outcome) as object, {})
+      assert.deepStrictEqual(result(outcome), {
+        description: "Ask for an explanation",
+        messages: [{ role: "user", content: { type: "text", text: "Explain pipes in one sentence." } }]
+      })
     }).pipe(Effect.scoped))
 
   it.live("reads a page of the Excel example", () =>
@@ -136,7 +147,9 @@ describe.concurrent("the Inspector", () => {
         "--tool-args-json",
         JSON.stringify({ file: "budget.xlsx", sheet: "Ausgaben 支出", range: "B5:D5" })
       )
-      assert.deepNestedInclude(result(outcome) as object, {})
+      assert.deepNestedInclude(result(outcome), {
+        "structuredContent.rows[0].cells": ["Zugfahrt Köln–Zürich 🚆", "Reisen 旅費", 148.5]
+      })
     }).pipe(Effect.scoped))
 })
 

@@ -1,12 +1,14 @@
 /**
  * The client of the protocol's authors, in each of its modes, on the MCP probe and on the Excel example.
  */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import type { ClientCapabilities, Notification, VersionNegotiationMode } from "@modelcontextprotocol/client"
 import { Client, ProtocolError } from "@modelcontextprotocol/client"
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
@@ -28,12 +30,17 @@ interface Connected {
 const connect = (
   mode: VersionNegotiationMode,
   program: ReadonlyArray<string>,
-  capabilities: ClientCapabilities
+  capabilities: ClientCapabilities,
+  revisions?: Array<string>
 ): Effect.Effect<Connected, never, Scope.Scope> =>
   Effect.gen(function*() {
     const { args, command, env, recordings } = yield* recorded(program)
     const transport = new StdioClientTransport({ command, args: [...args], env, stderr: "ignore" })
-    const client = new Client({ name: "test", version: "1.0.0" }, { capabilities, versionNegotiation: { mode } })
+    const client = new Client({ name: "test", version: "1.0.0" }, {
+      capabilities,
+      versionNegotiation: { mode },
+      ...(revisions === undefined ? {} : { supportedProtocolVersions: revisions })
+    })
     const errors: Array<Error> = []
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no other way
     client.onerror = (error) => {
@@ -148,6 +155,13 @@ for (const { isModern, mode, name, version } of modes) {
         const result = yield* call("echo", { text: original })
         assert.isNotTrue(result.isError)
         assert.strictEqual(text(result), original)
+      }))
+
+    it.effect("gets a text of a million characters back", () =>
+      Effect.gen(function*() {
+        const { call } = yield* Connection
+        const original = "三 words ".repeat(125_000)
+        assert.isTrue(text(yield* call("echo", { text: original })) === original)
       }))
 
     it.effect("gets a structured result and its copy as text", () =>
@@ -387,7 +401,7 @@ for (const { isModern, mode, name, version } of modes) {
             arguments: { file: "budget.xlsx", sheet: "Ausgaben 支出", range: "B5:D5" }
           })
         )
-        assert.deepNestedInclude(structuredContent as object, {
+        assert.deepNestedInclude(structuredContent, {
           "rows[0].cells": ["Zugfahrt Köln–Zürich 🚆", "Reisen 旅費", 148.5]
         })
         const failed = yield* Effect.promise(() =>
@@ -397,11 +411,28 @@ for (const { isModern, mode, name, version } of modes) {
         assert.include(text(failed), "There is no file \"nothing.xlsx\"")
       }))
 
-    it.effect("closes: the server ends with 0 by itself, and each request has had its reply, cancelled ones none", () =>
+    it.effect("closes while a call runs and a subscription is open: the call is answered, the subscription ended", () =>
       Effect.gen(function*() {
-        const { client, errors, recordings } = yield* Connection
+        const { client, errors } = yield* Connection
+        const subscription = isModern
+          ? yield* Effect.promise(() => client.listen({ promptsListChanged: true }))
+          : undefined
+        const runs = yield* Deferred.make<void>()
+        const call = client.callTool({ name: "sleep", arguments: { ms: 100 } }, {
+          onprogress: () => Deferred.doneUnsafe(runs, Exit.void)
+        })
+        yield* Deferred.await(runs)
         yield* Effect.promise(() => client.close())
+        assert.deepStrictEqual((yield* Effect.promise(() => call)).structuredContent, { slept: 100 })
+        if (subscription !== undefined) {
+          assert.strictEqual(yield* Effect.promise(() => subscription.closed), "graceful")
+        }
         assert.deepStrictEqual(errors, [])
+      }))
+
+    it.effect("leaves a server that has ended with 0 by itself and replied to each request, to cancelled ones not", () =>
+      Effect.gen(function*() {
+        const { recordings } = yield* Connection
         // before it speaks a new revision the client asks a server of its own, which it ends by a signal, what it speaks
         const servers = yield* recordings(isModern ? 2 : 1)
         const conversation = servers.at(-1)
@@ -422,5 +453,32 @@ for (const { isModern, mode, name, version } of modes) {
       }))
   })
 }
+
+describe("the official client that knows only an older revision", () => {
+  for (const version of ["2024-11-05", "2025-03-26", "2025-06-18"]) {
+    it.live(`speaks ${version}`, () =>
+      Effect.gen(function*() {
+        const { client, errors, recordings } = yield* connect("legacy", PROBE, { elicitation: {} }, [version])
+        assert.strictEqual(client.getNegotiatedProtocolVersion(), version)
+        yield* Effect.promise(() => client.ping())
+        const { tools } = yield* Effect.promise(() => client.listTools())
+        assert.include(tools.map((tool) => tool.name), "add")
+        const sum = yield* Effect.promise(() => client.callTool({ name: "add", arguments: { a: 1, b: 2 } }))
+        assert.deepStrictEqual(JSON.parse(text(sum)), { sum: 3 })
+        // wrong arguments are a tool error from 2025-11-25 on
+        const error = yield* rejection(() => client.callTool({ name: "add", arguments: {} }))
+        assert.instanceOf(error, ProtocolError)
+        assert.strictEqual(error.code, -32602)
+        const { contents } = yield* Effect.promise(() => client.readResource({ uri: "probe://about" }))
+        assert.strictEqual(contents.length, 1)
+        yield* Effect.promise(() => client.close())
+        const [conversation] = yield* recordings(1)
+        assert.isDefined(conversation)
+        assert.deepStrictEqual(conversation.ended, { code: 0, signal: null, terminated: false })
+        assert.deepStrictEqual(complaints(conversation), [])
+        assert.deepStrictEqual(errors, [])
+      }).pipe(Effect.scoped))
+  }
+})
 
 Child.leavesNothingBehind()

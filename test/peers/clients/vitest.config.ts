@@ -1,15 +1,15 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
-// From the root of the project, with its own vitest:
+// From the root of the project, with its vitest:
 //
 //     npm ci --prefix test/peers/clients   (once)
 //     npx vitest run --config test/peers/clients/vitest.config.ts
 export default defineConfig({
-  root: fileURLToPath(new URL(".", import.meta.url)),
+  root: fileURLToPath(new URL("../../..", import.meta.url)),
   test: {
-    include: ["*.test.ts"],
-    globalSetup: "installed.ts",
+    include: ["test/peers/clients/*.test.ts"],
+    globalSetup: "test/peers/clients/installed.ts",
     pool: "forks",
     testTimeout: 30_000,
     hookTimeout: 30_000,

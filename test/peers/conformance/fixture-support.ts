@@ -75,7 +75,11 @@ export const askClient = <A>(
       onSome: (session) =>
         Effect.scoped(Effect.flatMap(session.getClient, ask)).pipe(
           Effect.map((answer) => text(show(answer))),
-          Effect.mapError((error) => new McpSchema.InternalError({ message: error.message }))
+          Effect.mapError((error) =>
+            new McpSchema.InternalError({
+              message: error.message === "" ? `refused: ${JSON.stringify(error)}` : error.message
+            })
+          )
         )
     }))
   )
