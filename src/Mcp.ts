@@ -63,7 +63,7 @@ export interface Options<RA = never, RE = never, RR = never>
  * **Details**
  *
  * A call beyond `concurrency` waits for its turn, which counts towards its `timeout`. A call whose time is over is
- * interrupted, and answered with a tool error that says so.
+ * interrupted, and answered with a tool error that says so once it has ended.
  *
  * @category models
  * @since 0.1.0
@@ -200,13 +200,14 @@ export const run = <RA = never, RE = never, RR = never>(
     const stateless = served.flatMap((protocol) =>
       protocol.runtime._tag === "Stateless" ? [protocol.protocolVersion] : []
     )
-    const bridge = yield* makeMcpBridge(stateless, options.toolLimits ?? (() => undefined))
+    let server: McpServer.McpServer["Service"] | undefined
+    const client = makeClientLogger(options.name, () => server)
+    const bridge = yield* makeMcpBridge(stateless, options.toolLimits ?? (() => undefined), client.delivered)
     const layer: Layer.Any = McpServer.layer({ ...options, protocols: served }).pipe(
       Layer.provide(Layer.succeed(RpcServer.Protocol, bridge.protocol))
     )
-    let server: McpServer.McpServer["Service"] | undefined
     const loggers = options.logToClient === true
-      ? Logger.layer([makeClientLogger(options.name, () => server)], { mergeWithExisting: true })
+      ? Logger.layer([client.logger], { mergeWithExisting: true })
       : Layer.empty
     const serve = Effect.gen(function*() {
       // what is left after the protocol and what each request brings along, which the types cannot say for a generic RR
@@ -236,7 +237,15 @@ export const run = <RA = never, RE = never, RR = never>(
  * @category utility types
  * @since 0.1.0
  */
-export type RegistrationServices<RR> = Exclude<McpServer.McpRequest.Without<RR>, McpServer.McpServer>
+export type RegistrationServices<RR> =
+  | Exclude<McpServer.McpRequest.Without<RR>, McpServer.McpServer>
+  | Exclude<
+    McpServer.McpRequest.Only<"Requires", RR>,
+    | McpServer.McpServer
+    | McpSchema.McpServerClient
+    | McpSchema.McpRequestContext
+    | Server.HandlerServices
+  >
 
 /**
  * Layer with the connection and the watchdog an MCP server on standard input and output needs. The idle watch is off

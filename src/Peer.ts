@@ -568,7 +568,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     }
     if (serving.bufferedBytes() < maxBufferedInput) return Effect.void
     serving.onBuffered.closeUnsafe()
-    return Effect.andThen(serving.onBuffered.await, bufferHasRoom)
+    // a turn later: room is made in the midst of what serving does
+    return serving.onBuffered.await.pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(bufferHasRoom))
   })
 
   const onItems = (items: ReadonlyArray<Framing.Item>) => {
@@ -595,7 +596,10 @@ export const make = Effect.fnUntraced(function*<R = never>(
   )
 
   yield* Effect.forkScoped(
-    Effect.map(transport.outputClosed, (reason) => closeCalls(new Transport.TransportError({ reason })))
+    Effect.map(transport.outputClosed, (reason) => {
+      closeCalls(new Transport.TransportError({ reason }))
+      serving.forgetWaiting()
+    })
   )
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {

@@ -64,9 +64,11 @@ export const makeCalls = <E>(options: Options<E>): Calls<E> => {
       const id = ++lastId
       const answer = Deferred.makeUnsafe<unknown, E>()
       let sent = false
-      // registered before it is sent: the answer may be there before `send` returns
-      pending.set(id, { method, answer })
-      return options.send(id, method, params, Effect.ignore(Deferred.await(answer))).pipe(
+      return Effect.suspend(() => {
+        // registered before it is sent: the answer may be there before `send` returns
+        pending.set(id, { method, answer })
+        return options.send(id, method, params, Effect.ignore(Deferred.await(answer)))
+      }).pipe(
         Effect.andThen(Effect.suspend(() => {
           // not when the wait was given up, but then there is nobody to tell either
           sent = true

@@ -14,6 +14,7 @@ import * as Latch from "effect/Latch"
 import * as Metric from "effect/Metric"
 import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
+import * as Tracer from "effect/Tracer"
 import type { Cancellation } from "../Cancellation.ts"
 import type * as Lifecycle from "../Lifecycle.ts"
 import * as Router from "../Router.ts"
@@ -78,6 +79,8 @@ export interface Serving {
   readonly bufferedBytes: () => number
   readonly onBuffered: Latch.Latch
   readonly drained: Effect.Effect<void>
+  /** Drops what is not begun, since nobody can hear of it. */
+  readonly forgetWaiting: () => void
   readonly cutOff: (error: JsonRpc.JsonRpcError) => Effect.Effect<number>
   /** Interrupts everything without answering; waits for the handlers to end, unless they were cut off before. */
   readonly abandon: Effect.Effect<unknown>
@@ -93,10 +96,12 @@ const errors = Metric.counter("effect_stdio_request_errors", {
 export const makeServing = (options: Options): Serving => {
   const { cancellation, context, observe, replies, router, touch, transport } = options
   const runFork = Effect.runForkWith(context)
+  const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
 
   const slots = new Map<JsonRpc.Id, Slot>()
   // entries that were cancelled or answered while they waited stay in it and are passed over
   const queue = MutableList.make<Entry>()
+  const begun = new Set<Entry>()
   let waiting = 0
   let running = 0
   let open = 0
@@ -167,6 +172,8 @@ export const makeServing = (options: Options): Serving => {
   const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
     requests.updateUnsafe(1, context)
     observe?.({ _tag: "Request", id, method: shorten(method) })
+    // nobody would hear of it
+    if (transport.isOutputClosedUnsafe()) return
     const entry: Entry = {
       id,
       method,
@@ -242,8 +249,8 @@ export const makeServing = (options: Options): Serving => {
     while (queue.length > 0 && mayAdmit()) {
       const entry = MutableList.take(queue)
       if (entry === MutableList.Empty || entry.state !== "waiting") continue
-      stopWaiting(entry)
       start(entry)
+      stopWaiting(entry)
     }
     admitting = false
     if (queue.length > 0 && !awaitingRelief && transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()) {
@@ -258,6 +265,7 @@ export const makeServing = (options: Options): Serving => {
   const start = (entry: Entry) => {
     entry.state = "running"
     if (!entry.openEnded) running++
+    begun.add(entry)
     const fiber = runFork(serve(entry))
     entry.fiber = fiber
     if (options.handlerTimeout !== undefined && !entry.openEnded && fiber.pollUnsafe() === undefined) {
@@ -271,8 +279,11 @@ export const makeServing = (options: Options): Serving => {
     const handler = router.requests.get(method) ?? router.otherRequests
     if (handler === undefined) return Effect.fail(JsonRpc.JsonRpcError.methodNotFound(method))
     // what a handler acquires is released when it ends
+    const handled = Effect.scoped(Effect.suspend(() => handler(entry.params, { id, method })))
+    // a span that nobody collects costs a third of a small request
+    if (!isTraced) return handled
     return Effect.withSpan(
-      Effect.scoped(Effect.suspend(() => handler(entry.params, { id, method }))),
+      handled,
       shorten(method),
       {
         kind: "server",
@@ -344,11 +355,16 @@ export const makeServing = (options: Options): Serving => {
 
   const leave = (slot: Slot, entry: Entry) => {
     slot.head++
+    if (slot.head > 32 && slot.head * 2 > slot.entries.length) {
+      slot.entries.splice(0, slot.head)
+      slot.head = 0
+    }
     if (!entry.cancelled) slot.live--
   }
 
   const end = (entry: Entry) => {
     entry.state = "ended"
+    begun.delete(entry)
     // whoever still holds the entry does not hold what it was about
     entry.params = undefined
     entry.fiber = undefined
@@ -360,7 +376,7 @@ export const makeServing = (options: Options): Serving => {
 
   const cancel = (id: JsonRpc.Id) => {
     const slot = slots.get(id)
-    if (slot === undefined) return
+    if (slot === undefined || slot.live === 0) return
     // the newest bearer of the id is meant
     const entry = slot.entries.findLast((candidate, index) => index >= slot.head && !candidate.cancelled)
     if (entry === undefined || cancellation.protectedMethods.has(entry.method)) return
@@ -380,7 +396,8 @@ export const makeServing = (options: Options): Serving => {
 
   // ---- the end of everything
 
-  const entries = () => [...slots.values()].flatMap(entriesOf)
+  // one that was answered before its handler ended has left its id to others
+  const entries = () => [...new Set([...begun, ...[...slots.values()].flatMap(entriesOf)])]
 
   const fibers = (): ReadonlyArray<Fiber.Fiber<unknown, unknown>> =>
     [...entries().map(({ fiber }) => fiber), notifications.fiber()].filter((fiber) => fiber !== undefined)
@@ -415,7 +432,9 @@ export const makeServing = (options: Options): Serving => {
 
   return {
     request,
-    notification: notifications.add,
+    notification: (notification, size) => {
+      if (ending === "no") notifications.add(notification, size)
+    },
     cancel,
     inFlight: () => entries().map(({ id, method }) => ({ id, method })),
     isBusy: () => !drained.isOpen(),
@@ -423,6 +442,12 @@ export const makeServing = (options: Options): Serving => {
     bufferedBytes: () => buffered,
     onBuffered,
     drained: drained.await,
+    forgetWaiting: () => {
+      for (const entry of entries()) {
+        if (entry.state === "waiting") entry.replied = true
+      }
+      forgetWaiting()
+    },
     cutOff,
     abandon: Effect.suspend(() => {
       // who was cut off has had its time

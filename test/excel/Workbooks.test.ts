@@ -20,6 +20,12 @@ import { Folder, open, rawWorkbook, readAll, relationships, zip } from "./suppor
 const failureOf = <A, R>(effect: Effect.Effect<A, WorkbookError, R>) =>
   Effect.map(Effect.flip(effect), ({ message, reason }) => ({ reason: reason._tag, message }))
 
+/** A page without the version of the file, which is another one in every run. */
+const withoutVersion = ({ version, ...page }: Page) => {
+  assert.isNotEmpty(version)
+  return page
+}
+
 const cellsOf = (page: Page) => page.rows.map((row) => row.cells)
 
 layer(Folder.layer)("a workbook", (it) => {
@@ -42,7 +48,7 @@ layer(Folder.layer)("a workbook", (it) => {
   it.effect("gives formulas with their saved results, across sheets", () =>
     Effect.gen(function*() {
       const workbooks = yield* openBudget
-      assert.deepStrictEqual(yield* workbooks.readSheet({ file: "budget.xlsx", range: "A4:E8" }), {
+      assert.deepStrictEqual(withoutVersion(yield* workbooks.readSheet({ file: "budget.xlsx", range: "A4:E8" })), {
         file: "budget.xlsx",
         sheet: "Übersicht",
         usedRange: "A1:E9",
@@ -99,7 +105,7 @@ layer(Folder.layer)("a workbook", (it) => {
   it.effect("gives dates, links, rich text, gaps and text that is not ASCII", () =>
     Effect.gen(function*() {
       const workbooks = yield* openBudget
-      assert.deepStrictEqual(yield* workbooks.readSheet({ file: "budget.xlsx", sheet: "Ausgaben 支出" }), {
+      assert.deepStrictEqual(withoutVersion(yield* workbooks.readSheet({ file: "budget.xlsx", sheet: "Ausgaben 支出" })), {
         file: "budget.xlsx",
         sheet: "Ausgaben 支出",
         usedRange: "A1:E9",
@@ -349,7 +355,7 @@ layer(Folder.layer)("a page", (it) => {
           { name: "Empty", state: "visible", rows: 0, columns: 0, usedRange: null }
         ]
       })
-      assert.deepStrictEqual(yield* workbooks.readSheet({ file: "gaps.xlsx" }), {
+      assert.deepStrictEqual(withoutVersion(yield* workbooks.readSheet({ file: "gaps.xlsx" })), {
         file: "gaps.xlsx",
         sheet: "Gaps",
         usedRange: "B3:D1000000",
@@ -359,7 +365,7 @@ layer(Folder.layer)("a page", (it) => {
         merges: [],
         truncated: false
       })
-      assert.deepStrictEqual(yield* workbooks.readSheet({ file: "gaps.xlsx", sheet: "Empty" }), {
+      assert.deepStrictEqual(withoutVersion(yield* workbooks.readSheet({ file: "gaps.xlsx", sheet: "Empty" })), {
         file: "gaps.xlsx",
         sheet: "Empty",
         usedRange: null,

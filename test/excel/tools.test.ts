@@ -31,7 +31,7 @@ const three = (folder: Folder["Service"], name: string) =>
   })
 
 layer(Folder.layer)("the tools", (it) => {
-  it.effect("say that they only read, what they take and that they give objects", () =>
+  it.effect("say whether they only read, what they take and that they give objects", () =>
     Effect.gen(function*() {
       const client = yield* connect()
       const { tools } = yield* client.listTools()
@@ -59,6 +59,19 @@ layer(Folder.layer)("the tools", (it) => {
             annotations: { title: "Read cells of a sheet", ...annotations },
             parameters: ["file", "sheet", "range", "cursor"],
             required: ["file"],
+            excess: false,
+            output: "object"
+          },
+          {
+            name: "write_cells",
+            annotations: {
+              title: "Write cells of a sheet",
+              ...annotations,
+              readOnlyHint: false,
+              destructiveHint: true
+            },
+            parameters: ["file", "sheet", "cells", "createSheet", "version"],
+            required: ["file", "sheet", "cells"],
             excess: false,
             output: "object"
           }
@@ -95,9 +108,11 @@ layer(Folder.layer)("the tools", (it) => {
         )
       const first = yield* read({ sheet: "支出", range: "A:C" })
       const second = yield* read({ cursor: first.nextCursor })
+      const { version } = first
       assert.deepStrictEqual([first, second], [
         {
           file: "paged.xlsx",
+          version,
           sheet: "支出",
           usedRange: "A1:C3",
           range: "A1:C2",
@@ -109,6 +124,7 @@ layer(Folder.layer)("the tools", (it) => {
         },
         {
           file: "paged.xlsx",
+          version,
           sheet: "支出",
           usedRange: "A1:C3",
           range: "A3:C3",

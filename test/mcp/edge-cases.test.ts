@@ -38,7 +38,12 @@ const Tools = Toolkit.make(
     success: Schema.Struct({ waited: Schema.Finite })
   }),
   Tool.make("big", { parameters: Schema.Struct({ size: Schema.Finite }), success: Schema.String }),
-  Tool.make("touch", { success: Schema.Struct({}), dependencies: [McpServer.McpServer] }),
+  Tool.make("hold", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Struct({}) }),
+  Tool.make("touch", {
+    parameters: Schema.Struct({ after: Schema.optionalKey(Schema.Finite) }),
+    success: Schema.Struct({}),
+    dependencies: [McpServer.McpServer]
+  }),
   Tool.make("flood", {
     parameters: Schema.Struct({ reports: Schema.Finite, pause: Schema.Finite }),
     success: Schema.Struct({}),
@@ -50,8 +55,10 @@ const handlers = Tools.toLayer({
   echo: ({ text }) => Effect.succeed({ text }),
   wait: ({ seconds }) => Effect.as(Effect.sleep(seconds * 1_000), { waited: seconds }),
   big: ({ size }) => Effect.succeed("x".repeat(size)),
-  touch: () =>
+  hold: ({ seconds }) => Effect.uninterruptible(Effect.as(Effect.sleep(seconds * 1_000), {})),
+  touch: ({ after = 0 }) =>
     Effect.gen(function*() {
+      if (after > 0) yield* Effect.sleep(after * 1_000)
       const { notifications } = yield* McpServer.McpServer
       yield* notifications["notifications/tools/list_changed"]({})
       yield* notifications["notifications/resources/updated"]({ uri: "test://text" })
@@ -576,6 +583,19 @@ describe("the opening of a session", () => {
       ])
     }))
 
+  it.effect("that is refused leaves what was sent along with it without a session", () =>
+    Effect.gen(function*() {
+      const server = yield* open()
+      const answers = yield* server.ask(
+        { id: 0, method: "initialize" },
+        { method: "notifications/initialized" },
+        call(1, "echo", { text: "x" }),
+        { id: 2, method: "tools/list" }
+      )
+      assert.deepStrictEqual(codes(answers.slice(0, 1)), [{ id: 0, code: -32602 }])
+      assert.deepStrictEqual(answers.slice(1), [1, 2].map((id) => invalid(id, "send initialize first")))
+    }))
+
   it.effect("cannot be done again in another revision", () =>
     Effect.gen(function*() {
       const server = yield* session("2025-11-25")
@@ -890,6 +910,7 @@ describe("progress", () => {
       const server = yield* session()
       yield* server.ask(call(1, "flood", { reports: 2_000, pause: 1 }, { progressToken: 1 }))
       yield* TestClock.adjust("2 seconds")
+      yield* server.settled
       const told = progressOf((yield* server.sent) as Array<Message>).map((params) => params?.["progress"])
       assert.isAtLeast(told.length, 50)
       assert.isAtMost(told.length, 62)
@@ -904,6 +925,7 @@ describe("progress", () => {
         call(2, "flood", { reports: 3, pause: 1_000 }, { progressToken: "1" })
       )
       yield* TestClock.adjust("3 seconds")
+      yield* server.settled
       const told = progressOf((yield* server.sent) as Array<Message>)
       assert.sameDeepMembers(told, [
         { progressToken: 1, progress: 1 },
@@ -1024,6 +1046,31 @@ describe("a subscription", () => {
       yield* server.endInput
       assert.deepStrictEqual(yield* server.reason, { _tag: "InputEnded" })
       assert.deepStrictEqual((yield* server.news).at(-1), closing("late"))
+    }))
+
+  it.effect("gets nothing more after its closing result", () =>
+    Effect.gen(function*() {
+      const server = yield* open()
+      yield* server.ask(listen("sub", { toolsListChanged: true }), modern(call(1, "touch", { after: 5 })))
+      yield* server.endInput
+      assert.deepStrictEqual(yield* server.news, [closing("sub")])
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(codes(yield* server.news), [{ id: 1, code: undefined }])
+      assert.deepStrictEqual(yield* server.reason, { _tag: "InputEnded" })
+    }))
+
+  it.effect("that begins when the server is ending already gets its closing result", () =>
+    Effect.gen(function*() {
+      const server = yield* open()
+      // its id is busy until the tool ends, which cannot be interrupted
+      yield* server.ask(modern(call(1, "hold", { seconds: 5 })))
+      const cancelled = { method: "notifications/cancelled", params: { requestId: 1 } }
+      assert.deepStrictEqual(yield* server.ask(cancelled, listen(1, { toolsListChanged: true })), [])
+      yield* server.endInput
+      yield* server.settled
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* server.reason, { _tag: "InputEnded" })
+      assert.deepStrictEqual(yield* server.news, [closing(1)])
     }))
 
   it.effect("does not make a session hear more than it would, or less", () =>

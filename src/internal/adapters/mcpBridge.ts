@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import * as McpSchema from "effect/ai/McpSchema"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -34,6 +35,8 @@ const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 const CLIENT_ID = 0
 const LISTEN = "subscriptions/listen"
 const PROGRESS = "notifications/progress"
+const INTERACTIVE = new Set(["elicitation/create", "sampling/createMessage"])
+const MAX_TURNS = 100
 
 /** @internal */
 export interface McpBridge {
@@ -66,7 +69,9 @@ interface Pending {
 export const makeMcpBridge = Effect.fnUntraced(
   function*(
     statelessVersions: ReadonlyArray<string>,
-    limitsOf: (tool: string) => ToolLimits | undefined
+    limitsOf: (tool: string) => ToolLimits | undefined,
+    /** Returns when the logs so far are on their way. */
+    logsDelivered: Effect.Effect<void>
   ): Effect.fn.Return<McpBridge, never, Scope.Scope> {
     const scope = yield* Effect.scope
     const disconnects = yield* Queue.make<number>()
@@ -103,9 +108,18 @@ export const makeMcpBridge = Effect.fnUntraced(
       const client = caller
       if (client === undefined) return Effect.logDebug(`no client yet: ${tag} is not sent`)
       const cancelled = tag === "notifications/cancelled" && Predicate.isObject(payload) ? payload.requestId : undefined
-      const call = typeof cancelled === "string" || typeof cancelled === "number" ? reverse.get(cancelled) : undefined
-      // the peer knows the id it called under, and tells the client
-      if (call !== undefined) return Effect.sync(() => call.interruptUnsafe())
+      if (typeof cancelled === "string" || typeof cancelled === "number") {
+        const subscription = pending.get(cancelled)
+        if (subscription?.method === LISTEN) {
+          // McpServer ends it by itself, and sends no exit for it: the client gets the closing result
+          return Effect.asVoid(
+            Deferred.succeed(subscription.exit, { _tag: "Success", value: subscriptionEnded(cancelled) })
+          )
+        }
+        const call = reverse.get(cancelled)
+        // the peer knows the id it called under, and tells the client
+        if (call !== undefined) return Effect.sync(() => call.interruptUnsafe())
+      }
       const params = paramsOf(payload)
       return tag === PROGRESS && params !== undefined ? progress.report(params) : notify(tag, params)
     }
@@ -113,13 +127,15 @@ export const makeMcpBridge = Effect.fnUntraced(
     const notify = (method: string, params: object | undefined) =>
       caller === undefined ? Effect.void : Effect.ignore(caller.notify(method, params))
 
-    const progress = makeMcpProgress(yield* Clock.Clock, (params) => notify(PROGRESS, params))
+    const progress = makeMcpProgress(yield* Clock.Clock, scope, (params) => notify(PROGRESS, params))
     const limited = makeToolLimits(limitsOf)
 
     const sendRequest = ({ id, payload, tag }: RpcMessage.RequestEncoded): Effect.Effect<void> => {
       const client = caller
       if (client === undefined) return Effect.logWarning(`no client yet: ${tag} is not sent`)
-      return client.call(tag, paramsOf(payload), { timeout: "Infinity" }).pipe(
+      // a person may take their time; a program may not
+      const options: Peer.CallOptions = INTERACTIVE.has(tag) ? { timeout: "Infinity" } : {}
+      return client.call(tag, paramsOf(payload), options).pipe(
         Effect.matchEffect({
           onSuccess: (value) => Effect.succeed({ _tag: "Success", value } as const),
           onFailure: (error) =>
@@ -130,7 +146,9 @@ export const makeMcpBridge = Effect.fnUntraced(
         Effect.forkIn(scope),
         Effect.map((fiber) => {
           reverse.set(id, fiber)
-          fiber.addObserver(() => reverse.delete(id))
+          fiber.addObserver(() => {
+            if (reverse.get(id) === fiber) reverse.delete(id)
+          })
         })
       )
     }
@@ -160,23 +178,26 @@ export const makeMcpBridge = Effect.fnUntraced(
       Effect.gen(function*() {
         // one that was answered before its time may still be ending under this id
         for (let ending = pending.get(id); ending !== undefined; ending = pending.get(id)) yield* ending.ended.await
+        if (stopping && method === LISTEN) return subscriptionEnded(id)
         const ended = Latch.makeUnsafe(false)
         const exit = Deferred.makeUnsafe<RpcMessage.ExitEncoded<unknown, unknown>>()
-        pending.set(id, { method, exit, ended })
-        progress.begin(id, params)
         const span = Option.getOrUndefined(yield* Effect.option(Effect.currentParentSpan))
-        yield* write({
+        const send = admitted({
           _tag: "Request",
           id,
           tag: method,
           payload: params ?? null,
           headers: [],
           ...(span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId, sampled: span.sampled })
-        })
-        return yield* Deferred.await(exit).pipe(
+        }, exit)
+        return yield* Effect.suspend(() => {
+          pending.set(id, { method, exit, ended })
+          progress.begin(id, params)
+          return Effect.andThen(send, Deferred.await(exit))
+        }).pipe(
           // the id is busy until McpServer's fiber has ended; its exit is dropped
           Effect.onInterrupt(() => Effect.andThen(write({ _tag: "Interrupt", requestId: id }), Deferred.await(exit))),
-          Effect.tap(() => progress.end(id)),
+          Effect.tap(() => Effect.andThen(progress.end(id), logsDelivered)),
           Effect.flatMap(settle),
           Effect.ensuring(Effect.sync(() => {
             pending.delete(id)
@@ -185,6 +206,19 @@ export const makeMcpBridge = Effect.fnUntraced(
           }))
         )
       })
+
+    /** Hands a request to McpServer, which refuses an id for a few turns after it has answered under it. */
+    const admitted = (
+      request: RpcMessage.RequestEncoded,
+      exit: Deferred.Deferred<RpcMessage.ExitEncoded<unknown, unknown>>,
+      turns = MAX_TURNS
+    ): Effect.Effect<void> =>
+      Effect.catchCause(write(request), (cause) =>
+        !Cause.hasInterruptsOnly(cause)
+          ? Effect.failCause(cause)
+          : turns > 0
+          ? Effect.andThen(Effect.yieldNow, Effect.suspend(() => admitted(request, exit, turns - 1)))
+          : Effect.asVoid(Deferred.succeed(exit, { _tag: "Failure", cause: [] })))
 
     /** A request that opens nothing and closes nothing, within the limits of its tool. */
     const serve = (method: string, params: unknown, id: Id, resultType: object) =>
@@ -233,7 +267,6 @@ export const makeMcpBridge = Effect.fnUntraced(
               data: { supported: statelessVersions, requested: claim.version }
             })
           }
-          if (stopping && method === LISTEN) return subscriptionEnded(id)
           const result = yield* serve(method, params, id, { resultType: "complete" })
           // McpServer names every revision it serves; a claim of one that needs a session is refused above
           return method === "server/discover" && Predicate.isObject(result)

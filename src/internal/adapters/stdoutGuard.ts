@@ -20,6 +20,8 @@ export const install = (): Write => {
 
 const guard = (): Write => {
   const { stderr, stdout } = process
+  // what was corked before would never be written again
+  while (stdout.writableCorked > 0) stdout.uncork()
   const write = stdout.write.bind(stdout)
   // a host that left is told by the write that failed; a broken stderr is nobody's concern
   stdout.on("error", () => {})
@@ -30,6 +32,8 @@ const guard = (): Write => {
     done?: (error?: Error | null) => void
   ) => typeof encoding === "function" ? stderr.write(chunk, encoding) : stderr.write(chunk, encoding, done)
   stdout.write = redirected
+  // who waits for room on what is now standard error
+  stderr.on("drain", () => stdout.emit("drain"))
   // `pipeline(…, process.stdout)` and the like end what they write to
   const end: typeof stdout.end = (
     chunk?: Uint8Array | string | (() => void),

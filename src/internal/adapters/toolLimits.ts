@@ -20,24 +20,29 @@ type Call = Effect.Effect<unknown, JsonRpcError>
 
 /** @internal */
 export const makeToolLimits = (limitsOf: (tool: string) => ToolLimits | undefined) => {
-  const permits = new Map<string, Semaphore.Semaphore>()
+  // of the tools that are being called: clients can ask for any name
+  const permits = new Map<string, { readonly semaphore: Semaphore.Semaphore; users: number }>()
 
-  const permitsOf = (tool: string, concurrency: number) => {
-    const known = permits.get(tool)
-    if (known !== undefined) return known
-    const made = Semaphore.makeUnsafe(concurrency)
-    permits.set(tool, made)
-    return made
-  }
+  const withPermit = (tool: string, concurrency: number, call: Call): Call =>
+    Effect.suspend(() => {
+      if (!(concurrency >= 1)) return Effect.die(new RangeError(`the concurrency of ${tool} must be at least 1`))
+      const entry = permits.get(tool) ?? { semaphore: Semaphore.makeUnsafe(concurrency), users: 0 }
+      permits.set(tool, entry)
+      entry.users++
+      return Effect.ensuring(
+        entry.semaphore.withPermits(1)(call),
+        Effect.sync(() => {
+          if (--entry.users === 0) permits.delete(tool)
+        })
+      )
+    })
 
   /** Runs a call of a tool within its limits; `tookTooLong` is what is answered when the time is over. */
   return (params: unknown, call: Call, tookTooLong: (message: string) => unknown): Call => {
     const tool = Predicate.isObject(params) && typeof params.name === "string" ? params.name : undefined
     const limits = tool === undefined ? undefined : limitsOf(tool)
     if (tool === undefined || limits === undefined) return call
-    const limited = limits.concurrency === undefined
-      ? call
-      : permitsOf(tool, limits.concurrency).withPermits(1)(call)
+    const limited = limits.concurrency === undefined ? call : withPermit(tool, limits.concurrency, call)
     const timeout = limits.timeout === undefined ? Duration.infinity : Duration.fromInputUnsafe(limits.timeout)
     if (!Duration.isFinite(timeout) || Duration.isZero(timeout)) return limited
     return Effect.timeoutOrElse(limited, {
