@@ -20,10 +20,12 @@ import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as RpcServer from "effect/rpc/RpcServer"
+import * as Scope from "effect/Scope"
 import type * as Stdio from "effect/Stdio"
 import * as Cancellation from "./Cancellation.ts"
 import { makeClientLogger } from "./internal/adapters/clientLogger.ts"
 import { makeMcpBridge } from "./internal/adapters/mcpBridge.ts"
+import { own, within } from "./internal/bounded.ts"
 import * as Server from "./Server.ts"
 import * as StdioTransport from "./StdioTransport.ts"
 import type * as Transport from "./Transport.ts"
@@ -134,6 +136,9 @@ export const progress: Effect.Effect<Progress, never, McpServer.McpServer> = Eff
 
 const silent: Progress = { report: () => Effect.void }
 
+// milliseconds
+const RELEASE_LIMIT = 100
+
 /**
  * All revisions of the protocol, the newest first.
  *
@@ -211,8 +216,14 @@ export const run = <RA = never, RE = never, RR = never>(
       : Layer.empty
     const serve = Effect.gen(function*() {
       // what is left after the protocol and what each request brings along, which the types cannot say for a generic RR
-      const services = yield* Layer.build(
-        layer as Layer.Layer<McpServer.McpServer, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>
+      // a tool that cannot be interrupted must not hold the end
+      const scope = yield* Effect.acquireRelease(
+        Scope.make(),
+        (scope, exit) => own(within(RELEASE_LIMIT, Scope.close(scope, exit)))
+      )
+      const services = yield* Layer.buildWithScope(
+        layer as Layer.Layer<McpServer.McpServer, Cause.IllegalArgumentError | RE, RegistrationServices<RR>>,
+        scope
       )
       server = Context.get(services, McpServer.McpServer)
       return yield* Effect.ensuring(

@@ -24,7 +24,7 @@ interface Message {
 }
 
 const Report = Tool.make("report", {
-  parameters: Schema.Struct({ values: Schema.Array(Schema.Finite) }),
+  parameters: Schema.Struct({ values: Schema.Array(Schema.Finite), seconds: Schema.optionalKey(Schema.Finite) }),
   success: Schema.Struct({ done: Schema.Boolean }),
   dependencies: [McpServer.McpServer]
 })
@@ -49,10 +49,11 @@ const start = Effect.fnUntraced(
     const late = Deferred.makeUnsafe<void>()
     const begun: Array<number> = []
     const handlers = Tools.toLayer({
-      report: ({ values }) =>
+      report: ({ seconds, values }) =>
         Effect.gen(function*() {
           const progress = yield* Mcp.progress
           for (const value of values) yield* progress.report(value, { total: 100, message: `at ${value}` })
+          if (seconds !== undefined) yield* Effect.sleep(seconds * 1_000)
           return { done: true }
         }),
       late: () =>
@@ -67,6 +68,13 @@ const start = Effect.fnUntraced(
         }),
       log: ({ text }) =>
         Effect.gen(function*() {
+          if (text === "odd") {
+            const cycle: Record<string, unknown> = Object.create(null)
+            cycle["self"] = cycle
+            yield* Effect.logError(cycle)
+            yield* Effect.logError("failed", new Error("disk full"))
+            return {}
+          }
           yield* Effect.logDebug(`debug ${text}`)
           yield* Effect.logInfo(`info ${text}`, { more: true })
           yield* Effect.logWarning(`warning ${text}`)
@@ -174,6 +182,36 @@ describe("progress", () => {
       assert.strictEqual((yield* server.methods).at(-1), 1)
     }))
 
+  it.effect("is told when its time has come, although no other report follows", () =>
+    Effect.gen(function*() {
+      const server = yield* start()
+      yield* server.call(
+        1,
+        "report",
+        { values: Array.from({ length: 30 }, (_, index) => index), seconds: 60 },
+        { progressToken: 1 }
+      )
+      yield* server.settled
+      assert.strictEqual((yield* server.notified("notifications/progress")).length, 20)
+      yield* TestClock.adjust("50 millis")
+      const told = (yield* server.notified("notifications/progress")).map(({ params }) => params?.["progress"])
+      assert.strictEqual(told.at(-1), 29)
+      assert.isUndefined(yield* server.reply(1))
+      yield* TestClock.adjust("1 minute")
+      assert.isDefined(yield* server.reply(1))
+    }))
+
+  it.effect("of two requests with one token goes on when one of them ends", () =>
+    Effect.gen(function*() {
+      const server = yield* start()
+      yield* server.call(1, "report", { values: [1], seconds: 60 }, { progressToken: "t" })
+      yield* server.call(2, "report", { values: [2] }, { progressToken: "t" })
+      yield* server.call(3, "report", { values: [3] }, { progressToken: "t" })
+      const told = (yield* server.notified("notifications/progress")).map(({ params }) => params?.["progress"])
+      assert.deepStrictEqual(told, [1, 2, 3])
+      yield* TestClock.adjust("1 minute")
+    }))
+
   it.effect("is silent after the reply", () =>
     Effect.gen(function*() {
       const server = yield* start({ logToClient: true })
@@ -212,6 +250,24 @@ describe("logs of a handler", () => {
       assert.deepStrictEqual((yield* server.notified("notifications/message")).map(({ params }) => params?.["data"]), [
         "warning y"
       ])
+    }))
+
+  it.effect("come before the reply", () =>
+    Effect.gen(function*() {
+      const server = yield* start({ logToClient: true })
+      yield* server.call(1, "log", { text: "x" })
+      assert.deepStrictEqual(yield* server.methods, [0, "notifications/message", "notifications/message", 1])
+    }))
+
+  it.effect("may hold what is no JSON", () =>
+    Effect.gen(function*() {
+      const server = yield* start({ logToClient: true })
+      yield* server.call(1, "log", { text: "odd" })
+      assert.deepStrictEqual((yield* server.notified("notifications/message")).map(({ params }) => params?.["data"]), [
+        "unknown error",
+        ["failed", "disk full"]
+      ])
+      assert.propertyVal((yield* server.reply(1))?.result, "isError", false)
     }))
 
   it.effect("stay here by default", () =>

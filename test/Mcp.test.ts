@@ -29,6 +29,7 @@ const Tools = Toolkit.make(
     success: Schema.Struct({ text: Schema.String })
   }),
   Tool.make("wait", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Struct({}) }),
+  Tool.make("stubborn", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Struct({}) }),
   Tool.make("crash", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.Struct({}) })
 )
 
@@ -45,6 +46,7 @@ const registrations = McpServer.toolkit(Tools).pipe(Layer.provide(Tools.toLayer(
         })
       )
     ),
+  stubborn: ({ seconds }) => Effect.as(Effect.uninterruptible(Effect.sleep(seconds * 1_000)), {}),
   crash: () => Effect.die(new Error("the secret is 42"))
 })))
 
@@ -268,6 +270,21 @@ describe("a tool", () => {
       assert.isUndefined(yield* server.reply(1))
       yield* server.receive(call(1, "echo", { text: "again" }))
       assert.include(JSON.stringify((yield* server.reply(1))?.result), "again")
+    }))
+
+  it.effect("that was cancelled and is still ending does not spoil its id", () =>
+    Effect.gen(function*() {
+      const server = yield* initialized()
+      yield* server.receive(call(1, "stubborn", { seconds: 5 }))
+      yield* server.settled
+      yield* server.receive({ method: "notifications/cancelled", params: { requestId: 1 } })
+      yield* server.receive(call(1, "echo", { text: "second" }))
+      yield* server.settled
+      yield* TestClock.adjust("5 seconds")
+      assert.include(JSON.stringify((yield* server.reply(1))?.result), "second")
+      yield* server.receive(call(1, "echo", { text: "third" }))
+      yield* server.settled
+      assert.include(JSON.stringify((yield* server.sent).at(-1)), "third")
     }))
 
   it.effect("that dies tells the client nothing of the cause", () =>

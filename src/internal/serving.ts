@@ -92,6 +92,8 @@ const errors = Metric.counter("effect_stdio_request_errors", {
   incremental: true
 })
 
+const MAX_BEGUN_A_TURN = 16
+
 /** @internal */
 export const makeServing = (options: Options): Serving => {
   const { cancellation, context, observe, replies, router, touch, transport } = options
@@ -104,6 +106,8 @@ export const makeServing = (options: Options): Serving => {
   const begun = new Set<Entry>()
   let waiting = 0
   let running = 0
+  // handlers begun in this turn of the scheduler and not ended in it
+  let begunNow = 0
   let open = 0
   let buffered = 0
   let noReplies = 0
@@ -165,7 +169,7 @@ export const makeServing = (options: Options): Serving => {
   // nothing is begun that nobody can hear of
   const isHeard = () => !transport.isCongestedUnsafe() && !transport.isOutputClosedUnsafe()
 
-  const mayAdmit = () => running < options.concurrency && isHeard()
+  const mayAdmit = () => running < options.concurrency && begunNow < MAX_BEGUN_A_TURN && isHeard()
 
   const mayStart = (entry: Entry) => entry.openEnded ? isHeard() : waiting === 0 && mayAdmit()
 
@@ -271,7 +275,20 @@ export const makeServing = (options: Options): Serving => {
     if (options.handlerTimeout !== undefined && !entry.openEnded && fiber.pollUnsafe() === undefined) {
       entry.timer = runFork(Effect.andThen(Effect.sleep(options.handlerTimeout), Effect.sync(() => overrun(entry))))
     }
+    if (!entry.openEnded && fiber.pollUnsafe() === undefined) countBegun()
     fiber.addObserver((exit) => finish(entry, exit))
+  }
+
+  /** Spreads a burst over turns, so that its first replies are seen to fill the output before all of it is begun. */
+  const countBegun = () => {
+    if (begunNow++ > 0) return
+    runFork(Effect.andThen(
+      Effect.yieldNow,
+      Effect.sync(() => {
+        begunNow = 0
+        admit()
+      })
+    ))
   }
 
   const serve = (entry: Entry): Effect.Effect<unknown, JsonRpc.JsonRpcError> => {
