@@ -207,7 +207,13 @@ export const run = <RA = never, RE = never, RR = never>(
     )
     let server: McpServer.McpServer["Service"] | undefined
     const client = makeClientLogger(options.name, () => server)
-    const bridge = yield* makeMcpBridge(stateless, options.toolLimits ?? (() => undefined), client.delivered)
+    const hasSessions = served.some((protocol) => protocol.runtime._tag === "Stateful")
+    const bridge = yield* makeMcpBridge(
+      stateless,
+      hasSessions,
+      options.toolLimits ?? (() => undefined),
+      client.delivered
+    )
     const layer: Layer.Any = McpServer.layer({ ...options, protocols: served }).pipe(
       Layer.provide(Layer.succeed(RpcServer.Protocol, bridge.protocol))
     )

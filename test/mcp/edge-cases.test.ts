@@ -692,10 +692,30 @@ describe("the opening of a session", () => {
   it.effect("is refused where no revision has sessions", () =>
     Effect.gen(function*() {
       const server = yield* open({ protocols: [McpProtocol.v2026_07_28] })
-      assert.deepStrictEqual(codes(yield* server.ask(initialize(0))), [{ id: 0, code: -32022 }])
+      const [refusal] = yield* server.ask(initialize(0))
+      assert.deepStrictEqual(refusal?.error, {
+        code: -32022,
+        message: "Unsupported protocol version: 2025-11-25",
+        data: { supported: ["2026-07-28"], requested: "2025-11-25" }
+      })
+      assert.deepStrictEqual(
+        codes(
+          yield* server.ask({ jsonrpc: "2.0", id: 2, method: "tools/list" }, { jsonrpc: "2.0", id: 3, method: "ping" })
+        ),
+        [{ id: 2, code: -32602 }, { id: 3, code: -32602 }]
+      )
       assert.deepStrictEqual(codes(yield* server.ask(modern({ id: 1, method: "server/discover" }))), [
         { id: 1, code: undefined }
       ])
+    }))
+
+  it.effect("is what a client goes on with that finds no discovery, where all revisions have sessions", () =>
+    Effect.gen(function*() {
+      const server = yield* open({ protocols: [McpProtocol.v2025_11_25] })
+      assert.deepStrictEqual(codes(yield* server.ask(modern({ id: 1, method: "server/discover" }))), [
+        { id: 1, code: -32601 }
+      ])
+      assert.deepStrictEqual(codes(yield* server.ask(initialize(0))), [{ id: 0, code: undefined }])
     }))
 })
 

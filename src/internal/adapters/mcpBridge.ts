@@ -26,6 +26,7 @@ import * as Peer from "../../Peer.ts"
 import * as Router from "../../Router.ts"
 import { ErrorCode, JsonRpcError } from "../../Schema.ts"
 import type { Id } from "../../Schema.ts"
+import { shorten } from "../shorten.ts"
 import { makeMcpProgress } from "./mcpProgress.ts"
 import type { ToolLimits } from "./toolLimits.ts"
 import { makeToolLimits } from "./toolLimits.ts"
@@ -68,7 +69,10 @@ interface Pending {
 /** @internal */
 export const makeMcpBridge = Effect.fnUntraced(
   function*(
+    /** The revisions without sessions that are served. */
     statelessVersions: ReadonlyArray<string>,
+    /** Whether a revision with sessions is served. */
+    hasSessions: boolean,
     limitsOf: (tool: string) => ToolLimits | undefined,
     /** Returns when the logs so far are on their way. */
     logsDelivered: Effect.Effect<void>
@@ -250,31 +254,39 @@ export const makeMcpBridge = Effect.fnUntraced(
         )
       }))
 
+    const unsupportedVersion = (requested: string) =>
+      new JsonRpcError({
+        code: McpSchema.UNSUPPORTED_PROTOCOL_VERSION_ERROR_CODE,
+        message: `Unsupported protocol version: ${shorten(requested)}`,
+        data: { supported: statelessVersions, requested }
+      })
+
     const onRequest: Router.RequestHandler<Peer.Caller> = (params, { id, method }) =>
       Effect.gen(function*() {
         caller = yield* Peer.Caller
         yield* running.await
         if (Array.isArray(params)) return yield* JsonRpcError.invalidParams("MCP params are an object")
         const claim = versionClaim(params)
+        if (statelessVersions.length === 0 && (method === "server/discover" || method === LISTEN)) {
+          // a client that hears of no newer revision goes on with initialize
+          return yield* JsonRpcError.methodNotFound(method)
+        }
         if (claim.present) {
           if (typeof claim.version !== "string") {
             return yield* JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`)
           }
-          if (!statelessVersions.includes(claim.version)) {
-            return yield* new JsonRpcError({
-              code: McpSchema.UNSUPPORTED_PROTOCOL_VERSION_ERROR_CODE,
-              message: `Unsupported protocol version: ${claim.version}`,
-              data: { supported: statelessVersions, requested: claim.version }
-            })
-          }
+          if (!statelessVersions.includes(claim.version)) return yield* unsupportedVersion(claim.version)
           const result = yield* serve(method, params, id, { resultType: "complete" })
           // McpServer names every revision it serves; a claim of one that needs a session is refused above
           return method === "server/discover" && Predicate.isObject(result)
             ? { ...result, supportedVersions: statelessVersions }
             : result
         }
-        if (method === "initialize") return yield* initialize(params, id)
-        if (method === "server/discover" || method === LISTEN) {
+        if (method === "initialize") {
+          const requested = Predicate.isObject(params) ? params.protocolVersion : undefined
+          return hasSessions ? yield* initialize(params, id) : yield* unsupportedVersion(String(requested))
+        }
+        if (!hasSessions || method === "server/discover" || method === LISTEN) {
           return yield* JsonRpcError.invalidParams(`${method} needs ${VERSION_KEY} in _meta`)
         }
         yield* initialized.await
