@@ -1,5 +1,5 @@
 /**
- * Why a workbook, a sheet or a page cannot be read, in words that tell the reader what to do next.
+ * Why a workbook, a sheet or a page cannot be read or changed, in words that tell the reader what to do next.
  *
  * Messages show paths as the user wrote them, never where the server keeps its files.
  *
@@ -96,13 +96,112 @@ export class BadCursor extends Schema.TaggedError<BadCursor>()("BadCursor", {
 }) {}
 
 /**
+ * A cell that cannot be written, for what it is called or for what it belongs to; `range` is what it belongs to.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BadCell extends Schema.TaggedError<BadCell>()("BadCell", {
+  cell: Schema.String,
+  problem: Schema.Literals([
+    "Address",
+    "Twice",
+    "Merged",
+    "Array",
+    "DataTable",
+    "TableHeader",
+    "TableTotal",
+    "PivotTable",
+    "Locked"
+  ]),
+  range: Schema.optionalKey(Schema.String)
+}) {}
+
+/**
+ * A value that cannot be written.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BadValue extends Schema.TaggedError<BadValue>()("BadValue", {
+  cell: Schema.String,
+  problem: Schema.Literals([
+    "TextTooLong",
+    "BadDate",
+    "TimeZone",
+    "DateOutOfRange",
+    "FormulaEmpty",
+    "FormulaTooLong",
+    "FormulaUnbalanced",
+    "FormulaIncomplete",
+    "FormulaSemicolon",
+    "FormulaProgram",
+    "FormulaArray",
+    "FormulaLambda"
+  ])
+}) {}
+
+/**
+ * More cells than one call may change.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class TooManyCells extends Schema.TaggedError<TooManyCells>()("TooManyCells", {
+  cells: Schema.Int,
+  maxCells: Schema.Int
+}) {}
+
+/**
+ * Excel does not allow a new sheet to have this name.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class BadSheetName extends Schema.TaggedError<BadSheetName>()("BadSheetName", { sheet: Schema.String }) {}
+
+/**
+ * The workbook can be read, but it must not or cannot be changed.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotWritable extends Schema.TaggedError<NotWritable>()("NotWritable", {
+  file: Schema.String,
+  problem: Schema.Literals(["ReadOnly", "Folder", "Open", "Signed", "ProtectedStructure", "Unsupported", "Failed"]),
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+/**
+ * The file is not the one that was read: somebody changed it in between.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class FileChanged extends Schema.TaggedError<FileChanged>()("FileChanged", { file: Schema.String }) {}
+
+/**
  * The one error of this module.
  *
  * @category errors
  * @since 0.1.0
  */
 export class WorkbookError extends Schema.TaggedError<WorkbookError>()("WorkbookError", {
-  reason: Schema.Union([OutsideRoot, NotFound, NotAWorkbook, TooLarge, UnknownSheet, BadRange, BadCursor])
+  reason: Schema.Union([
+    OutsideRoot,
+    NotFound,
+    NotAWorkbook,
+    TooLarge,
+    UnknownSheet,
+    BadRange,
+    BadCursor,
+    BadCell,
+    BadValue,
+    TooManyCells,
+    BadSheetName,
+    NotWritable,
+    FileChanged
+  ])
 }) {
   override get message(): string {
     return describe(this.reason)
@@ -138,6 +237,58 @@ const cursorProblems: Record<BadCursor["problem"], string> = {
   FileChanged: "The file changed since the page before. Start again without a cursor."
 }
 
+const describeCell = ({ problem, range }: BadCell): string => {
+  const of = range === undefined ? "" : ` ${range}`
+  switch (problem) {
+    case "Address":
+      return "is not a cell. Write a column and a row, such as B2, and name the sheet in its own parameter."
+    case "Twice":
+      return "is named twice. Give each cell one value."
+    case "Merged":
+      return `is covered by the merged cells${of}. Write to ${of.replace(/:.*/, "").trim()}, their first cell.`
+    case "Array":
+      return `belongs to the array formula in${of}. Excel changes such a formula only as a whole; change it there.`
+    case "DataTable":
+      return `belongs to the data table in${of}. Excel changes such a table only as a whole; change it there.`
+    case "TableHeader":
+      return `is a heading of the table in${of}. Formulas use the headings of a table; rename them in Excel.`
+    case "TableTotal":
+      return `is in the total row of the table in${of}. Change that row in Excel.`
+    case "PivotTable":
+      return `belongs to the pivot table in${of}, which would overwrite it. Change the data that it is made from.`
+    case "Locked":
+      return "is locked, because its sheet is protected. Unprotect the sheet in Excel first."
+  }
+}
+
+const valueProblems: Record<BadValue["problem"], string> = {
+  TextTooLong: "The text is too long. A cell holds at most 32,767 characters.",
+  BadDate: "The date is not valid. Write 2026-03-31 or 2026-03-31T09:30:00.",
+  TimeZone: "Excel knows no time zones. Write the date as the cell shall show it, such as 2026-03-31T09:30:00.",
+  DateOutOfRange:
+    "Excel has no such date. Its dates go from 1900-03-01, in some workbooks from 1904-01-01, to 9999-12-31.",
+  FormulaEmpty: "The formula is empty. Write null to empty a cell.",
+  FormulaTooLong: "The formula is too long. A formula has at most 8,192 characters.",
+  FormulaUnbalanced: "A bracket or a quotation mark in the formula has no counterpart.",
+  FormulaIncomplete: "The formula starts or ends with an operator that has nothing to work on.",
+  FormulaSemicolon: "Separate the arguments of a function with commas, and write function names in English.",
+  FormulaProgram: "A formula must not call other programs. Write it without the character |.",
+  FormulaArray: "Array formulas in braces cannot be written. Write a formula for each cell.",
+  FormulaLambda: "LET and LAMBDA cannot be written. Write the formula without them, or use cells for steps in between."
+}
+
+const notWritable: Record<NotWritable["problem"], string> = {
+  ReadOnly: "is read-only. Allow writing to it, or write to a copy.",
+  Folder: "is in a folder that the server may not write to. Allow that, or copy the file elsewhere.",
+  Open: "is open in another program, which would overwrite changes or lose its own. Close it there first. " +
+    "If it is open nowhere, a program crashed: open the file and close it again.",
+  Signed: "has a digital signature, which any change would make invalid. Write to a copy without the signature.",
+  ProtectedStructure: "does not allow new sheets, because its structure is protected. Unprotect it in Excel first.",
+  Unsupported: "is stored in an unusual way, which the server cannot change. Open it in Excel and save it.",
+  Failed:
+    "could not be written and is unchanged. Check that the disk has space and that no other program uses the file."
+}
+
 const describe = (reason: WorkbookError["reason"]): string => {
   switch (reason._tag) {
     case "OutsideRoot":
@@ -163,6 +314,21 @@ const describe = (reason: WorkbookError["reason"]): string => {
         `for one cell, and name the sheet in its own parameter.`
     case "BadCursor":
       return cursorProblems[reason.problem]
+    case "BadCell":
+      return `${quote(reason.cell)} ${describeCell(reason)} Nothing was written.`
+    case "BadValue":
+      return `${valueProblems[reason.problem]} The value is that of cell ${quote(reason.cell)}. Nothing was written.`
+    case "TooManyCells":
+      return `${reason.cells} cells are too many: one call writes at most ${reason.maxCells}. Nothing was written. ` +
+        `Write them in several calls.`
+    case "BadSheetName":
+      return `${quote(reason.sheet)} cannot be the name of a new sheet. A name has 1 to 31 characters, none of ` +
+        `\\ / ? * [ ] :, no ' at its start or end, and is not "History". Nothing was written.`
+    case "NotWritable":
+      return `${quote(reason.file)} ${notWritable[reason.problem]}`
+    case "FileChanged":
+      return `${quote(reason.file)} changed since it was read. Nothing was written. ` +
+        `Read the cells again before you write to them.`
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads Excel workbooks below one folder, page by page.
+ * Reads Excel workbooks below one folder, page by page, and changes cells in them.
  *
  * The service decides what may be opened (only .xlsx and .xlsm files that are really below the root folder, up to a
  * size), finds sheets and ranges, and cuts them into pages that fit into a message. Every expected failure is a
@@ -14,31 +14,43 @@
  * and exceljs reads a date that the file stores as ISO text (some programs can do that, Excel does not) as its year.
  * Links into the workbook itself, comments, images and formats are left out.
  *
+ * A write changes the named cells in the file as it is, and leaves everything else in it alone (`edit.ts`); the file is
+ * the old one or the new one at every moment (`replaceFile.ts`). New formulas, and old ones that read what was changed,
+ * have no results until Excel opens the file and saves it.
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type * as PlatformError from "effect/PlatformError"
+import * as PubSub from "effect/PubSub"
 import * as RcMap from "effect/RcMap"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Archive from "./archive.ts"
+import * as Edit from "./edit.ts"
 import * as Pages from "./pages.ts"
 import * as Ranges from "./ranges.ts"
+import { replaceFile } from "./replaceFile.ts"
+import type { Value } from "./values.ts"
 import {
   BadCursor,
   BadRange,
   fail,
+  FileChanged,
   NotAWorkbook,
   NotFound,
+  NotWritable,
   OutsideRoot,
   TooLarge,
+  TooManyCells,
   UnknownSheet,
   type WorkbookError
 } from "./WorkbookError.ts"
@@ -49,6 +61,7 @@ const DEFAULT_MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 const DEFAULT_MAX_CELLS = 2_000
 const DEFAULT_MAX_RESULT_BYTES = 256 * 1024
 const DEFAULT_MAX_TEXT_BYTES = 8 * 1024
+const DEFAULT_MAX_WRITTEN_CELLS = 10_000
 
 // =============================================================================
 // Models
@@ -104,7 +117,69 @@ export interface ReadOptions {
 }
 
 /**
- * Where workbooks are and how much is read at once.
+ * What to write. An empty `version` means the same as leaving it out.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface WriteOptions {
+  /** A path below the root folder, relative to it or absolute. */
+  readonly file: string
+  /** The name of a sheet, in any case. */
+  readonly sheet: string
+  /** Each cell once, such as "B2", with what it shall hold. */
+  readonly cells: ReadonlyArray<{ readonly cell: string; readonly value: Value }>
+  /** Whether the sheet is added when there is none of this name. @default false */
+  readonly createSheet?: boolean | undefined
+  /** `version` of a page: the write fails when the file is another one by now. @default any */
+  readonly version?: string | undefined
+}
+
+/**
+ * Schema for what a write did.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Written = Schema.Struct({
+  file: Schema.String,
+  sheet: Schema.String,
+  created: Schema.Boolean.annotate({ description: "Whether the sheet was added" }),
+  cells: Schema.Int.annotate({ description: "How many cells were written" }),
+  version: Schema.String.annotate({ description: "The version of the file after the write" }),
+  note: Schema.String
+})
+
+/**
+ * Type of `Written`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Written = typeof Written.Type
+
+/**
+ * How far a call is, in percent: it never goes back.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Progress {
+  readonly done: number
+  readonly total: 100
+  readonly step: string
+}
+
+/**
+ * Hears how far a call is, before it returns. A slow listener makes a call slower.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type OnProgress = (progress: Progress) => Effect.Effect<void>
+
+/**
+ * Where workbooks are and how much is read or written at once.
  *
  * @category models
  * @since 0.1.0
@@ -122,6 +197,8 @@ export interface Options {
   readonly maxResultBytes?: number | undefined
   /** Longest text of a cell, in bytes of UTF-8; a longer one is cut and ends with "…". @default 8192 */
   readonly maxTextBytes?: number | undefined
+  /** Most cells that one call writes. @default 10000 */
+  readonly maxWrittenCells?: number | undefined
   /** How long the last workbook stays in memory after its last use. @default "30 seconds" */
   readonly keepFor?: Duration.Input | undefined
 }
@@ -149,12 +226,17 @@ const decodeCursor = Schema.decodeUnknownEffect(Cursor)
  */
 export class Workbooks extends Context.Service<Workbooks, {
   /** Lists the sheets of a workbook with their sizes. */
-  readonly listSheets: (file: string) => Effect.Effect<SheetList, WorkbookError>
+  readonly listSheets: (file: string, onProgress?: OnProgress) => Effect.Effect<SheetList, WorkbookError>
   /** Reads a page of a sheet. */
-  readonly readSheet: (options: ReadOptions) => Effect.Effect<Pages.Page, WorkbookError>
+  readonly readSheet: (options: ReadOptions, onProgress?: OnProgress) => Effect.Effect<Pages.Page, WorkbookError>
+  /**
+   * Writes cells of a sheet, all or none. Writes run one after the other. One that is interrupted leaves the file as it
+   * was.
+   */
+  readonly writeCells: (options: WriteOptions, onProgress?: OnProgress) => Effect.Effect<Written, WorkbookError>
 }>()("effect-stdio/examples/Workbooks") {
   /**
-   * Layer that reads workbooks below `options.root`; it fails when that folder does not exist.
+   * Layer that reads and writes workbooks below `options.root`; it fails when that folder does not exist.
    */
   static readonly layer = (
     options?: Options
@@ -193,6 +275,7 @@ export const make = Effect.fnUntraced(function*(
   const root = yield* fs.realPath(givenRoot)
   const maxFileBytes = options?.maxFileBytes ?? DEFAULT_MAX_FILE_BYTES
   const maxUnpackedBytes = options?.maxUnpackedBytes ?? DEFAULT_MAX_UNPACKED_BYTES
+  const maxWrittenCells = options?.maxWrittenCells ?? DEFAULT_MAX_WRITTEN_CELLS
   const limits: Pages.Limits = {
     maxCells: options?.maxCells ?? DEFAULT_MAX_CELLS,
     maxResultBytes: options?.maxResultBytes ?? DEFAULT_MAX_RESULT_BYTES,
@@ -240,62 +323,90 @@ export const make = Effect.fnUntraced(function*(
     if (size > maxFileBytes) {
       return yield* fail(new TooLarge({ file, part: "file", bytes: size, maxBytes: maxFileBytes }))
     }
-    const modified = Option.match(info.mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
-    return { file, path: real, name, size, version: `${modified.toString(36)}.${size.toString(36)}` }
+    return { file, path: real, name, size, version: versionOf(info) }
   })
 
   // Fails with a reason that still lacks the file: two callers may have written its path in different ways.
-  const parse = Effect.fnUntraced(function*(path: string): Effect.fn.Return<ReadonlyArray<Xlsx.Sheet>, Refusal> {
+  const load = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Uint8Array, Refusal> {
     const bytes = yield* fs.readFile(path).pipe(
       Effect.catch((error): Effect.Effect<never, Refusal> => Effect.fail((file) => notOpened(file)(error)))
     )
     const refusal = refuse(bytes, maxUnpackedBytes)
-    if (refusal !== undefined) return yield* Effect.fail(refusal)
+    return refusal === undefined ? bytes : yield* Effect.fail(refusal)
+  })
+
+  /** How much of a workbook is parsed, as long as one is: all who wait for it listen. The latest is enough. */
+  const parsed = yield* PubSub.sliding<{ readonly key: string; readonly share: number }>(1)
+
+  const parse = Effect.fnUntraced(function*(key: string): Effect.fn.Return<ReadonlyArray<Xlsx.Sheet>, Refusal> {
+    const bytes = yield* load(key.slice(key.indexOf(KEY_SEPARATOR) + 1))
+    const total = worksheetBytes(bytes)
+    let length = 0
     const sheets = yield* Effect.mapError(
-      Xlsx.read(bytes),
+      Xlsx.read(bytes, (more) => {
+        length += more
+        PubSub.publishUnsafe(parsed, { key, share: Math.min(1, length / total) })
+      }),
       (cause): Refusal => (file) => fail(new NotAWorkbook({ file, problem: "Damaged", cause }))
     )
-    return sheets.length === 0
-      ? yield* Effect.fail<Refusal>((file) => fail(new NotAWorkbook({ file, problem: "NoSheets" })))
-      : sheets
+    if (sheets.length === 0) {
+      return yield* Effect.fail<Refusal>((file) => fail(new NotAWorkbook({ file, problem: "NoSheets" })))
+    }
+    return sheets
   })
 
   // One workbook at a time: parsing is bound by the processor, and each one may need a gigabyte.
   const parsing = yield* Semaphore.make(1)
   const opened = yield* RcMap.make({
-    lookup: (key: string) => parsing.withPermit(parse(key.slice(key.indexOf(KEY_SEPARATOR) + 1))),
+    lookup: (key: string) => parsing.withPermit(parse(key)),
     idleTimeToLive: options?.keepFor ?? "30 seconds"
   })
   let kept = ""
 
   /** Opens a file that was found; the sheets stay in memory at least until the scope closes. */
   const open = Effect.fnUntraced(function*(
-    { file, path, version }: Found
+    { file, path, version }: Found,
+    report: Report
   ): Effect.fn.Return<ReadonlyArray<Xlsx.Sheet>, WorkbookError, Scope.Scope> {
     const key = version + KEY_SEPARATOR + path
     const last = kept
     kept = key
     if (last !== key) yield* RcMap.invalidate(opened, last)
-    return yield* RcMap.get(opened, key).pipe(
+    const subscription = yield* PubSub.subscribe(parsed)
+    const reporting = yield* PubSub.take(subscription).pipe(
+      Effect.flatMap((parsed) => parsed.key === key ? report(parsed.share * 0.9, PARSING) : Effect.void),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    const sheets = yield* RcMap.get(opened, key).pipe(
       Effect.onError(() => RcMap.invalidate(opened, key)),
       Effect.catch((refusal) => refusal(file))
     )
+    yield* Fiber.interrupt(reporting)
+    return sheets
   })
 
   const listSheets = Effect.fn("Workbooks.listSheets")(function*(
-    file: string
+    file: string,
+    onProgress?: OnProgress
   ): Effect.fn.Return<SheetList, WorkbookError, Scope.Scope> {
-    const sheets = yield* Effect.flatMap(find(file), open)
+    const report = reporter(onProgress)
+    const found = yield* find(file)
+    const sheets = yield* open(found, report)
+    yield* report(1, "Listed the sheets")
     return { file, sheets: sheets.map(toInfo) }
   }, Effect.scoped)
 
   const readSheet = Effect.fn("Workbooks.readSheet")(function*(
-    request: ReadOptions
+    request: ReadOptions,
+    onProgress?: OnProgress
   ): Effect.fn.Return<Pages.Page, WorkbookError, Scope.Scope> {
     const { file } = request
+    const report = reporter(onProgress)
     const found = yield* find(file)
     const cursor = request.cursor ? yield* readCursor(request.cursor, found) : undefined
-    const sheets = yield* open(found)
+    const sheets = yield* open(found, report)
+    yield* report(0.95, "Cutting the page")
     // Pages of a workbook in memory would otherwise follow each other without a turn of the event loop.
     yield* Effect.yieldNow
     if (cursor && (!sheets.some(({ name }) => name === cursor.sheet) || Ranges.parse(cursor.range) === undefined)) {
@@ -310,11 +421,17 @@ export const make = Effect.fnUntraced(function*(
     if (cursor && (box === undefined || Ranges.format(box) !== cursor.range)) {
       return yield* fail(new BadCursor({ problem: "OtherRange" }))
     }
-    const head = { file, sheet: sheet.name, usedRange: sheet.used ? Ranges.format(sheet.used) : null }
+    const head = {
+      file,
+      version: found.version,
+      sheet: sheet.name,
+      usedRange: sheet.used ? Ranges.format(sheet.used) : null
+    }
     if (box === undefined) return { ...head, range: null, columns: [], rows: [], merges: [], truncated: false }
     const start = cursor?.row ?? box.top
     if (start < box.top || start > box.bottom) return yield* fail(new BadCursor({ problem: "Unreadable" }))
     const { next, cut, ...page } = Pages.read(sheet, { ...box, top: start }, limits)
+    yield* report(1, "Cut the page")
     return {
       ...head,
       ...page,
@@ -332,7 +449,64 @@ export const make = Effect.fnUntraced(function*(
     }
   }, Effect.scoped)
 
-  return Workbooks.of({ listSheets, readSheet })
+  const refuseReadOnly = Effect.fnUntraced(function*({ file, path: real }: Found) {
+    const readOnly = new NotWritable({ file, problem: "ReadOnly" })
+    const info = yield* Effect.catch(fs.stat(real), notOpened(file))
+    // The superuser may write to anything; what its owner does not want written stays as it is all the same.
+    if ((info.mode & 0o222) === 0) return yield* fail(readOnly)
+    yield* Effect.catch(fs.access(real, { writable: true }), () => fail(readOnly))
+    // Excel and LibreOffice say with such files that they have a workbook open.
+    for (const name of [`~$${path.basename(real)}`, `.~lock.${path.basename(real)}#`]) {
+      const open = yield* Effect.orElseSucceed(fs.exists(path.join(path.dirname(real), name)), () => false)
+      if (open) return yield* fail(new NotWritable({ file, problem: "Open" }))
+    }
+  })
+
+  // One write at a time: the next one starts from what the one before has made.
+  const writing = yield* Semaphore.make(1)
+
+  const writeCells = Effect.fn("Workbooks.writeCells")(function*(
+    request: WriteOptions,
+    onProgress?: OnProgress
+  ): Effect.fn.Return<Written, WorkbookError> {
+    const { cells, file } = request
+    const report = reporter(onProgress)
+    if (cells.length > maxWrittenCells) {
+      return yield* fail(new TooManyCells({ cells: cells.length, maxCells: maxWrittenCells }))
+    }
+    const found = yield* find(file)
+    if (request.version && request.version !== found.version) return yield* fail(new FileChanged({ file }))
+    yield* refuseReadOnly(found)
+    const bytes = yield* Effect.catch(load(found.path), (refusal) => refusal(file))
+    yield* report(0.1, CHANGING)
+    const { created, pieces, sheet, unpackedBytes } = yield* Edit.edit(
+      bytes,
+      { ...request, createSheet: request.createSheet ?? false },
+      (share) => Effect.andThen(report(0.1 + 0.7 * share, CHANGING), Effect.yieldNow)
+    )
+    const size = pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
+    if (size > maxFileBytes) {
+      return yield* fail(new TooLarge({ file, part: "file", bytes: size, maxBytes: maxFileBytes }))
+    }
+    if (unpackedBytes > maxUnpackedBytes) {
+      return yield* fail(new TooLarge({ file, part: "contents", bytes: unpackedBytes, maxBytes: maxUnpackedBytes }))
+    }
+    yield* report(0.9, "Saving the workbook")
+    const unchanged = Effect.flatMap(
+      find(file),
+      ({ path, version }) =>
+        path === found.path && version === found.version ? Effect.void : fail(new FileChanged({ file }))
+    )
+    const info = yield* replaceFile(found.path, pieces, unchanged).pipe(
+      Effect.catchTag("PlatformError", (cause) => fail(new NotWritable({ file, problem: notWritten(cause), cause }))),
+      Effect.provideService(FileSystem.FileSystem, fs),
+      Effect.provideService(Path.Path, path)
+    )
+    yield* report(1, "Saved the workbook")
+    return { file, sheet, created, cells: cells.length, version: versionOf(info), note: WRITTEN }
+  }, (effect) => writing.withPermit(effect))
+
+  return Workbooks.of({ listSheets, readSheet, writeCells })
 })
 
 // =============================================================================
@@ -341,6 +515,48 @@ export const make = Effect.fnUntraced(function*(
 
 /** Explains why a file's contents cannot be read, once it is known how the user calls the file. */
 type Refusal = (file: string) => Effect.Effect<never, WorkbookError>
+
+const PARSING = "Reading the workbook"
+const CHANGING = "Changing the workbook"
+const WRITTEN =
+  "Excel calculates all formulas when it opens the file. Until it has saved it, formulas that read these " +
+  "cells have no result."
+
+/** Tells how much of a call is done, from 0 to 1. */
+type Report = (share: number, step: string) => Effect.Effect<void>
+
+/** Makes progress out of shares: whole percents that only grow. */
+const reporter = (onProgress: OnProgress | undefined): Report => {
+  let last = 0
+  return (share, step) =>
+    Effect.suspend(() => {
+      const done = Math.floor(share * 100)
+      if (onProgress === undefined || done <= last) return Effect.void
+      last = done
+      return onProgress({ done, total: 100, step })
+    })
+}
+
+const versionOf = ({ ino, mtime, size }: FileSystem.File.Info): string => {
+  const modified = Option.match(mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
+  // A file that replaced another one within a millisecond has a number of its own.
+  const number = Option.getOrElse(ino, () => 0n)
+  return [modified.toString(36), Number(size).toString(36), number.toString(36)].join(".")
+}
+
+const worksheetBytes = (bytes: Uint8Array): number =>
+  (Archive.entries(bytes) ?? []).reduce((sum, { name, size }) => sum + (/worksheets\/sheet/.test(name) ? size : 0), 1)
+
+const notWritten = ({ reason }: PlatformError.PlatformError): NotWritable["problem"] => {
+  switch (reason._tag) {
+    case "PermissionDenied":
+      return "Folder"
+    case "Busy":
+      return "Open"
+    default:
+      return "Failed"
+  }
+}
 
 /** No path contains it. */
 const KEY_SEPARATOR = "\0"
@@ -380,17 +596,13 @@ const toInfo = ({ hidden, name, used }: Xlsx.Sheet): typeof SheetInfo.Type => ({
   usedRange: used ? Ranges.format(used) : null
 })
 
-// Excel compares the names of sheets without case, and "ü" can be written in two ways.
-const sameName = (a: string, b: string): boolean =>
-  a.normalize("NFC").toLowerCase() === b.normalize("NFC").toLowerCase()
-
 const findSheet = (
   file: string,
   sheets: ReadonlyArray<Xlsx.Sheet>,
   name: string | undefined
 ): Effect.Effect<Xlsx.Sheet, WorkbookError> => {
   const sheet = name
-    ? sheets.find((sheet) => sheet.name === name) ?? sheets.find((sheet) => sameName(sheet.name, name))
+    ? sheets.find((sheet) => sheet.name === name) ?? sheets.find((sheet) => Edit.sameName(sheet.name, name))
     : sheets.find((sheet) => !sheet.hidden) ?? sheets[0]
   return sheet === undefined
     ? fail(new UnknownSheet({ file, sheet: name ?? "", sheets: sheets.map(({ name }) => name) }))

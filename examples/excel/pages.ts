@@ -27,7 +27,9 @@ export const Cell = Schema.Union([
     formula: Schema.String,
     result: Scalar,
     hyperlink: Schema.optionalKey(Schema.String)
-  }).annotate({ description: "A formula and the result it had when the file was saved" }),
+  }).annotate({
+    description: "A formula and the result it had when the file was saved; null when cells that it reads changed since"
+  }),
   Schema.Struct({ text: Schema.String, hyperlink: Schema.String })
 ]).annotate({
   identifier: "Cell",
@@ -50,6 +52,7 @@ export const Row = Schema.Struct({ row: Schema.Int, cells: Schema.Array(Cell) })
  */
 export const Page = Schema.Struct({
   file: Schema.String,
+  version: Schema.String.annotate({ description: "Changes whenever the file does; pass it to write_cells" }),
   sheet: Schema.String,
   usedRange: Schema.NullOr(Schema.String).annotate({ description: "The smallest range with all values of the sheet" }),
   range: Schema.NullOr(Schema.String).annotate({

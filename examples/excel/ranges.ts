@@ -189,6 +189,15 @@ const joined = (separator: string, a: string | undefined, b: string | undefined)
   a === undefined || b === undefined ? "#REF!" : `${a}${separator}${b}`
 
 /**
+ * Replaces the tokens of a formula: names and addresses, but also texts, quoted sheets and numbers, which are tokens so
+ * that nothing is found inside of them. The token of a function includes its "(".
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const mapTokens = (formula: string, f: (token: string) => string): string => formula.replace(TOKENS, f)
+
+/**
  * Moves the relative references of a formula, as Excel does when a formula is filled down or to the right.
  *
  * **Details**
@@ -200,7 +209,7 @@ const joined = (separator: string, a: string | undefined, b: string | undefined)
  * @since 0.1.0
  */
 export const moveFormula = (formula: string, rows: number, columns: number): string =>
-  formula.replace(TOKENS, (token) => {
+  mapTokens(formula, (token) => {
     const address = ADDRESS.exec(token)
     if (address) {
       // A defined name such as "ABC1" cannot exist: Excel refuses names that are addresses. "XFE1" can.
@@ -220,3 +229,111 @@ export const moveFormula = (formula: string, rows: number, columns: number): str
     }
     return token
   })
+
+/**
+ * A range that a formula names: `sheet` when it names that too, and which sides move along with the formula.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reference {
+  readonly sheet: string | undefined
+  readonly box: Box
+  readonly moves: { readonly [Side in keyof Box]: boolean }
+}
+
+/** Functions that read cells which the formula does not name. */
+const READS_ELSEWHERE = /^(?:_xlfn\.)?(?:INDIRECT|OFFSET|ANCHORARRAY)\($/i
+
+const CONSTANT = /^(?:TRUE|FALSE)$/i
+
+/**
+ * Returns the ranges that a formula reads; `undefined` when that cannot be told from its text.
+ *
+ * **Details**
+ *
+ * Defined names, tables, other workbooks, ranges over several sheets and functions that compute addresses are what cannot
+ * be told.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const references = (formula: string): ReadonlyArray<Reference> | undefined => {
+  const found: Array<Reference> = []
+  let sheet: string | undefined
+  let before: Reference | undefined
+  let end = 0
+  for (const match of formula.matchAll(TOKENS)) {
+    const token = match[0]
+    const gap = formula.slice(end, match.index)
+    end = match.index + token.length
+    // "#REF!+A1": what looked like a sheet was an error.
+    if (gap !== "") sheet = undefined
+    const joins = gap.includes(":")
+    const start = joins && gap.trim() === ":" ? before : undefined
+    before = undefined
+    const reference = token.startsWith("\"") ? undefined : toReference(token, sheet ?? start?.sheet)
+    if (joins && (start === undefined || reference === undefined || sheet !== undefined)) return undefined
+    if (reference !== undefined) {
+      if (start !== undefined) found.pop()
+      before = start === undefined ? reference : joinReferences(start, reference)
+      found.push(before)
+      sheet = undefined
+    } else if (token.endsWith("!") && token !== "!") {
+      sheet = sheetOf(token)
+      if (/[:[]/.test(sheet)) return undefined
+    } else if (READS_ELSEWHERE.test(token) || !/^["0-9]|\($/.test(token) && !CONSTANT.test(token)) {
+      return undefined
+    }
+  }
+  return formula.slice(end).includes(":") ? undefined : found
+}
+
+const sheetOf = (token: string): string =>
+  token.startsWith("'") ? token.slice(1, -2).replaceAll("''", "'") : token.slice(0, -1)
+
+const toReference = (token: string, sheet: string | undefined): Reference | undefined => {
+  const address = ADDRESS.exec(token)
+  if (address) {
+    const [, fixedColumn = "", letters = "", fixedRow = "", digits = ""] = address
+    const [column, row] = [columnNumber(letters), Number(digits)]
+    if (column > LAST_COLUMN || row > LAST_ROW) return undefined
+    const [movesColumn, movesRow] = [fixedColumn === "", fixedRow === ""]
+    return {
+      sheet,
+      box: { top: row, left: column, bottom: row, right: column },
+      moves: { top: movesRow, left: movesColumn, bottom: movesRow, right: movesColumn }
+    }
+  }
+  const columns = COLUMN_PAIR.exec(token)
+  if (columns) {
+    const [, fixedA = "", a = "", fixedB = "", b = ""] = columns
+    const box = { top: 1, left: columnNumber(a), bottom: LAST_ROW, right: columnNumber(b) }
+    return { sheet, box, moves: { top: false, left: fixedA === "", bottom: false, right: fixedB === "" } }
+  }
+  const rows = ROW_PAIR.exec(token)
+  if (rows) {
+    const [, fixedA = "", a = "", fixedB = "", b = ""] = rows
+    const box = { top: Number(a), left: 1, bottom: Number(b), right: LAST_COLUMN }
+    return { sheet, box, moves: { top: fixedA === "", left: false, bottom: fixedB === "", right: false } }
+  }
+  return undefined
+}
+
+const joinReferences = (a: Reference, b: Reference): Reference => ({
+  sheet: a.sheet,
+  box: { top: a.box.top, left: a.box.left, bottom: b.box.bottom, right: b.box.right },
+  moves: { top: a.moves.top, left: a.moves.left, bottom: b.moves.bottom, right: b.moves.right }
+})
+
+/**
+ * Returns the range that a reference means once its formula is that many cells further.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const moveReference = ({ box, moves }: Reference, rows: number, columns: number): Box => {
+  const [top, bottom] = span(box.top + (moves.top ? rows : 0), box.bottom + (moves.bottom ? rows : 0))
+  const [left, right] = span(box.left + (moves.left ? columns : 0), box.right + (moves.right ? columns : 0))
+  return { top, left, bottom, right }
+}

@@ -1,10 +1,10 @@
 /**
- * An MCP server that reads Excel workbooks below a folder.
+ * An MCP server that reads Excel workbooks below a folder and changes cells in them.
  *
  *     node examples/excel/server.ts [--events] [folder]
  *
- * The folder is the working directory when none is given; no file outside of it can be read. With `--events` the server
- * tells on standard error what happens to it, one JSON line an event.
+ * The folder is the working directory when none is given; no file outside of it can be read or written. With `--events`
+ * the server tells on standard error what happens to it, one JSON line an event.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -24,7 +24,8 @@ const { positionals: [folder], values: { events } } = parseArgs({
 const server = Mcp.run({
   name: "excel",
   version: "0.1.0",
-  instructions: "Call list_sheets first; read_sheet returns a large sheet page by page.",
+  instructions: "Call list_sheets first; read_sheet returns a large sheet page by page. " +
+    "Before write_cells, read the cells that it will overwrite.",
   registrations: ExcelTools
 })
 

@@ -1,5 +1,5 @@
 /**
- * The workbooks below a folder as MCP tools: `list_sheets` and `read_sheet`.
+ * The workbooks below a folder as MCP tools: `list_sheets`, `read_sheet` and `write_cells`.
  *
  * A `WorkbookError` reaches the client as a tool error with its message, because the tools declare it as their
  * failure. Anything else that goes wrong in a handler would be logged and hidden behind a neutral message.
@@ -13,20 +13,22 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as Mcp from "../../src/Mcp.ts"
 import { Page } from "./pages.ts"
+import { Value } from "./values.ts"
 import { WorkbookError } from "./WorkbookError.ts"
-import { SheetList, Workbooks } from "./Workbooks.ts"
+import { type OnProgress, SheetList, Workbooks, Written } from "./Workbooks.ts"
 
 const File = Schema.String.annotate({
   description: "Path of an .xlsx or .xlsm file, relative to the server's folder, such as reports/budget.xlsx"
 })
 
-/** Both tools only look; strict, so that a misspelled parameter is refused and not silently ignored. */
-const readOnly = (title: string) =>
+/** Strict, so that a misspelled parameter is refused and not silently ignored. */
+const annotations = (title: string, changes: boolean) =>
   Context.empty().pipe(
     Context.add(Tool.Title, title),
-    Context.add(Tool.Readonly, true),
-    Context.add(Tool.Destructive, false),
+    Context.add(Tool.Readonly, !changes),
+    Context.add(Tool.Destructive, changes),
     Context.add(Tool.Idempotent, true),
     Context.add(Tool.OpenWorld, false),
     Context.add(Tool.Strict, true)
@@ -44,7 +46,7 @@ export const ListSheets = Tool.make("list_sheets", {
   parameters: Schema.Struct({ file: File }),
   success: SheetList,
   failure: WorkbookError
-}).annotateMerge(readOnly("List the sheets of a workbook"))
+}).annotateMerge(annotations("List the sheets of a workbook", false))
 
 /**
  * Tool that reads a page of a sheet.
@@ -71,27 +73,63 @@ export const ReadSheet = Tool.make("read_sheet", {
   }),
   success: Page,
   failure: WorkbookError
-}).annotateMerge(readOnly("Read cells of a sheet"))
+}).annotateMerge(annotations("Read cells of a sheet", false))
 
 /**
- * Toolkit with both tools.
+ * Tool that writes cells of a sheet.
+ *
+ * @category tools
+ * @since 0.1.0
+ */
+export const WriteCells = Tool.make("write_cells", {
+  description: "Write values and formulas into cells of an Excel sheet, all or none. Everything else in the workbook " +
+    "stays as it is: formats, other cells, charts, comments. A cell keeps its format. " +
+    "Formulas have no results until Excel opens the file. Read the cells first, to know what is overwritten.",
+  parameters: Schema.Struct({
+    file: File,
+    sheet: Schema.String.annotate({ description: "Name of the sheet" }),
+    cells: Schema.Array(Schema.Struct({
+      cell: Schema.String.annotate({ description: "Address of one cell, such as B2" }),
+      value: Value
+    })).check(Schema.isMinLength(1)).annotate({ description: "Each cell once, at most 10,000" }),
+    createSheet: Schema.optionalKey(Schema.Boolean.annotate({
+      description: "True to add the sheet at the end when the workbook has none of this name"
+    })),
+    version: Schema.optionalKey(Schema.String.annotate({
+      description: "version from read_sheet or the write before: nothing is written when the file changed since"
+    }))
+  }),
+  success: Written,
+  failure: WorkbookError
+}).annotateMerge(annotations("Write cells of a sheet", true))
+
+/**
+ * Toolkit with all tools.
  *
  * @category toolkits
  * @since 0.1.0
  */
-export const ExcelToolkit = Toolkit.make(ListSheets, ReadSheet)
+export const ExcelToolkit = Toolkit.make(ListSheets, ReadSheet, WriteCells)
 
 /**
- * Layer that handles the tools with the `Workbooks` service.
+ * Layer that handles the tools with the `Workbooks` service, and tells clients that want to know how far a call is.
  *
  * @category layers
  * @since 0.1.0
  */
-export const ExcelHandlers = ExcelToolkit.toLayer(Effect.map(Workbooks, (workbooks) =>
-  ExcelToolkit.of({
-    list_sheets: ({ file }) => workbooks.listSheets(file),
-    read_sheet: (options) => workbooks.readSheet(options)
-  })))
+export const ExcelHandlers = ExcelToolkit.toLayer(Effect.gen(function*() {
+  const workbooks = yield* Workbooks
+  const server = yield* McpServer.McpServer
+  const onProgress: Effect.Effect<OnProgress> = Mcp.progress.pipe(
+    Effect.map(({ report }): OnProgress => ({ done, step, total }) => report(done, { total, message: step })),
+    Effect.provideService(McpServer.McpServer, server)
+  )
+  return ExcelToolkit.of({
+    list_sheets: ({ file }) => Effect.flatMap(onProgress, (report) => workbooks.listSheets(file, report)),
+    read_sheet: (options) => Effect.flatMap(onProgress, (report) => workbooks.readSheet(options, report)),
+    write_cells: (options) => Effect.flatMap(onProgress, (report) => workbooks.writeCells(options, report))
+  })
+}))
 
 /**
  * Layer that registers the tools with an MCP server: pass it to `McpServer.layer` as `registrations`.

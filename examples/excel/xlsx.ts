@@ -64,6 +64,7 @@ export interface Sheet {
 interface CellModel {
   type: ExcelJS.ValueType
   address: string | undefined
+  value?: unknown
   formula?: string
   sharedFormula?: string
   result?: unknown
@@ -114,10 +115,11 @@ const IGNORED_NODES = [
 const skip: Part = () => Promise.resolve()
 
 // A generator function is what exceljs can read from; it owns the loop, so this cannot be an Effect.
-async function* paced(chunks: AsyncIterable<unknown>, signal: AbortSignal) {
+async function* paced(chunks: AsyncIterable<unknown>, signal: AbortSignal, onText: (length: number) => void) {
   for await (const chunk of chunks) {
     signal.throwIfAborted()
     yield chunk
+    onText(typeof chunk === "string" ? chunk.length : 0)
     await setImmediate()
   }
 }
@@ -135,6 +137,25 @@ const numberCells = (model: BookModel): void => {
         if (cell === undefined) continue
         column = cell.address === undefined ? column + 1 : Ranges.parseBox(cell.address)?.left ?? column + 1
         cell.address ??= `${Ranges.columnName(column)}${row}`
+      }
+    }
+  }
+}
+
+const decodeText = (text: unknown): unknown =>
+  typeof text === "string"
+    ? text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    : text
+
+/** Characters that XML does not have are `_x0008_` in every text; exceljs knows that of shared texts only. */
+const decodeTexts = (model: BookModel, types: typeof ExcelJS.ValueType): void => {
+  for (const { rows } of model.worksheets) {
+    for (const line of rows ?? []) {
+      for (const cell of line?.cells ?? []) {
+        if (cell?.type === types.String) cell.value = decodeText(cell.value)
+        if (cell?.type !== types.Formula) continue
+        cell.result = decodeText(cell.result)
+        if (cell.formula !== undefined) cell.formula = String(decodeText(cell.formula))
       }
     }
   }
@@ -159,7 +180,8 @@ const plainResults = (model: BookModel): ReadonlyArray<readonly [CellModel, unkn
 const prepare = (
   book: ExcelJS.Workbook,
   types: typeof ExcelJS.ValueType,
-  signal: AbortSignal
+  signal: AbortSignal,
+  onText: (length: number) => void
 ): { readonly reader: Reader; readonly merges: ReadonlyMap<string, ReadonlyArray<string>> } => {
   // The methods exist on every instance of 4.4.0; the published types leave them out.
   const reader = book.xlsx as unknown as Reader
@@ -176,11 +198,12 @@ const prepare = (
       _processDrawingRelsEntry: skip,
       _processVmlDrawingEntry: skip,
       _processThemeEntry: skip,
-      _processWorksheetEntry: (chunks, ...rest) => worksheet(paced(chunks, signal), ...rest),
+      _processWorksheetEntry: (chunks, ...rest) => worksheet(paced(chunks, signal, onText), ...rest),
       reconcile: (model, options) => {
         model.definedNames = []
         model.worksheetRels = model.worksheetRels.map((rels) => rels?.filter((rel) => rel.Type.endsWith("/hyperlink")))
         numberCells(model)
+        decodeTexts(model, types)
         const results = plainResults(model)
         reconcile(model, options)
         for (const [cell, result] of results) {
@@ -202,17 +225,21 @@ const prepare = (
  *
  * **Details**
  *
- * Interruption takes effect at the next piece of a worksheet.
+ * Interruption takes effect at the next piece of a worksheet. `onText` is called with the length of each piece, in
+ * characters, once it is parsed.
  *
  * @category decoding
  * @since 0.1.0
  */
-export const read = Effect.fnUntraced(function*(bytes: Uint8Array): Effect.fn.Return<ReadonlyArray<Sheet>, unknown> {
+export const read = Effect.fnUntraced(function*(
+  bytes: Uint8Array,
+  onText: (length: number) => void
+): Effect.fn.Return<ReadonlyArray<Sheet>, unknown> {
   const { default: exceljs } = yield* Effect.promise(() => import("exceljs"))
   const book = new exceljs.Workbook()
   const merges = yield* Effect.tryPromise({
     try: async (signal) => {
-      const { reader, merges } = prepare(book, exceljs.ValueType, signal)
+      const { reader, merges } = prepare(book, exceljs.ValueType, signal, onText)
       await reader.load(bytes, { ignoreNodes: IGNORED_NODES })
       return merges
     },

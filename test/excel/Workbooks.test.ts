@@ -7,7 +7,6 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as PlatformError from "effect/PlatformError"
 import * as TestClock from "effect/testing/TestClock"
-import type * as ExcelJS from "exceljs"
 import { Buffer } from "node:buffer"
 import { dirname, join } from "node:path"
 import { setImmediate } from "node:timers/promises"
@@ -15,7 +14,7 @@ import { makeBudget, path as budgetPath } from "../../examples/excel/make-budget
 import type { Page } from "../../examples/excel/pages.ts"
 import type { WorkbookError } from "../../examples/excel/WorkbookError.ts"
 import * as Workbooks from "../../examples/excel/Workbooks.ts"
-import { Folder, open, rawWorkbook, readAll, relationships, zip } from "./support.ts"
+import { addManyRows, aroundParsing, Folder, open, rawWorkbook, readAll, relationships, zip } from "./support.ts"
 
 const failureOf = <A, R>(effect: Effect.Effect<A, WorkbookError, R>) =>
   Effect.map(Effect.flip(effect), ({ message, reason }) => ({ reason: reason._tag, message }))
@@ -105,37 +104,40 @@ layer(Folder.layer)("a workbook", (it) => {
   it.effect("gives dates, links, rich text, gaps and text that is not ASCII", () =>
     Effect.gen(function*() {
       const workbooks = yield* openBudget
-      assert.deepStrictEqual(withoutVersion(yield* workbooks.readSheet({ file: "budget.xlsx", sheet: "Ausgaben 支出" })), {
-        file: "budget.xlsx",
-        sheet: "Ausgaben 支出",
-        usedRange: "A1:E9",
-        range: "A1:E9",
-        columns: ["A", "B", "C", "D", "E"],
-        rows: [
-          { row: 1, cells: ["Ausgaben 支出 – 1. Quartal", null, null, null, null] },
-          { row: 3, cells: ["Datum", "Beschreibung", "Bereich", "Betrag €", "Bezahlt"] },
-          { row: 4, cells: ["2026-01-07", "Gehälter Januar", "Personal", 5200, true] },
-          { row: 5, cells: ["2026-01-12T09:30:00", "Zugfahrt Köln–Zürich 🚆", "Reisen 旅費", 148.5, true] },
-          { row: 6, cells: ["2026-02-02", "Miete Februar", "Büro & Miete", 1850, true] },
-          { row: 7, cells: ["2026-02-09", "東京出張(ホテル3泊)", "Reisen 旅費", 412.25, true] },
-          {
-            row: 8,
-            cells: [
-              "2026-03-03",
-              { text: "Stühle für das Büro", hyperlink: "https://example.com/möbel" },
-              "Büro & Miete",
-              389.9,
-              null
-            ]
-          },
-          {
-            row: 9,
-            cells: ["2026-03-31T17:45:00", "Übernachtung \"Hôtel d'Été\" <Lyon>", "Reisen 旅費", 96, false]
-          }
-        ],
-        merges: ["A1:E1"],
-        truncated: false
-      })
+      assert.deepStrictEqual(
+        withoutVersion(yield* workbooks.readSheet({ file: "budget.xlsx", sheet: "Ausgaben 支出" })),
+        {
+          file: "budget.xlsx",
+          sheet: "Ausgaben 支出",
+          usedRange: "A1:E9",
+          range: "A1:E9",
+          columns: ["A", "B", "C", "D", "E"],
+          rows: [
+            { row: 1, cells: ["Ausgaben 支出 – 1. Quartal", null, null, null, null] },
+            { row: 3, cells: ["Datum", "Beschreibung", "Bereich", "Betrag €", "Bezahlt"] },
+            { row: 4, cells: ["2026-01-07", "Gehälter Januar", "Personal", 5200, true] },
+            { row: 5, cells: ["2026-01-12T09:30:00", "Zugfahrt Köln–Zürich 🚆", "Reisen 旅費", 148.5, true] },
+            { row: 6, cells: ["2026-02-02", "Miete Februar", "Büro & Miete", 1850, true] },
+            { row: 7, cells: ["2026-02-09", "東京出張(ホテル3泊)", "Reisen 旅費", 412.25, true] },
+            {
+              row: 8,
+              cells: [
+                "2026-03-03",
+                { text: "Stühle für das Büro", hyperlink: "https://example.com/möbel" },
+                "Büro & Miete",
+                389.9,
+                null
+              ]
+            },
+            {
+              row: 9,
+              cells: ["2026-03-31T17:45:00", "Übernachtung \"Hôtel d'Été\" <Lyon>", "Reisen 旅費", 96, false]
+            }
+          ],
+          merges: ["A1:E1"],
+          truncated: false
+        }
+      )
     }))
 
   it.effect("has a formula in each cell of a column that was filled down", () =>
@@ -854,31 +856,3 @@ describe("the service", () => {
       assert.strictEqual((yield* workbooks.listSheets("busy.xlsx")).sheets[0]?.rows, 4000)
     }).pipe(Effect.provide(Folder.layer)))
 })
-
-const addManyRows = (book: ExcelJS.Workbook): void => {
-  const sheet = book.addWorksheet("Busy")
-  for (let row = 1; row <= 4000; row++) sheet.addRow([row, row + 0.5, row + 0.25, "text"])
-}
-
-interface Parser {
-  _processWorksheetEntry: (...args: ReadonlyArray<unknown>) => Promise<void>
-}
-
-/** Calls `observe` in place of exceljs's parser of a worksheet until the scope closes. */
-const aroundParsing = (observe: (parse: () => Promise<void>) => Promise<void>) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const { default: exceljs } = await import("exceljs")
-      // All readers inherit the method, and the published types leave it out.
-      const parser = Object.getPrototypeOf(new exceljs.Workbook().xlsx) as Parser
-      const original = parser._processWorksheetEntry
-      parser._processWorksheetEntry = function(...args) {
-        return observe(() => original.apply(this, [...args]))
-      }
-      return { parser, original }
-    }),
-    ({ original, parser }) =>
-      Effect.sync(() => {
-        parser._processWorksheetEntry = original
-      })
-  )

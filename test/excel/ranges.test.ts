@@ -94,3 +94,47 @@ describe("moved formulas", () => {
     assert.strictEqual(Ranges.moveFormula("XFD1048576", 1, 0), "#REF!")
   })
 })
+
+describe("the cells that a formula reads", () => {
+  const read = (formula: string) =>
+    Ranges.references(formula)?.map(({ box, sheet }) => (sheet === undefined ? "" : `${sheet}!`) + Ranges.format(box))
+
+  it("are found in every form", () => {
+    assert.deepStrictEqual(read("SUM(A1,$B$2:C3)*-D4%+2.5E-1"), ["A1", "B2:C3", "D4"])
+    assert.deepStrictEqual(read("A:B+$C:$C+1:2+$3:3"), ["A1:B1048576", "C1:C1048576", "A1:XFD2", "A3:XFD3"])
+    assert.deepStrictEqual(read("Budget!A1:B2+'It''s 支出'!C3+Größe!D:D"), [
+      "Budget!A1:B2",
+      "It's 支出!C3",
+      "Größe!D1:D1048576"
+    ])
+    assert.deepStrictEqual(read("IF(TRUE,\"A1:B2\",_xlfn.XLOOKUP(a1,B:B,C1))"), ["A1", "B1:B1048576", "C1"])
+    assert.deepStrictEqual(read("#REF!+A1"), ["A1"])
+    assert.deepStrictEqual(read("LOG10(1)+PI()"), [])
+  })
+
+  it("move with the formula, except where they are fixed", () => {
+    const [reference] = Ranges.references("$A1:B$2") ?? []
+    assert.isDefined(reference)
+    assert.deepStrictEqual(Ranges.moveReference(reference, 3, 2), { top: 2, left: 1, bottom: 4, right: 4 })
+  })
+
+  it("cannot be told where the formula does not name them", () => {
+    const formulas = [
+      "Rate*2",
+      "Tab1[Amount]",
+      "[1]Sheet!A1",
+      "'[Book.xlsx]Sheet'!A1",
+      "Sheet1:Sheet3!A1",
+      "'Sheet 1:Sheet 3'!A1",
+      "INDIRECT(\"A1\")",
+      "OFFSET(A1,1,1)",
+      "A1:INDEX(A:A,5)",
+      "A1:Sheet1!B2",
+      "Sheet1!A1:Sheet1!B2",
+      "A1:Rate",
+      "_xlfn.ANCHORARRAY(A1)",
+      "XFE1"
+    ]
+    assert.deepStrictEqual(formulas.filter((formula) => read(formula) !== undefined), [])
+  })
+})

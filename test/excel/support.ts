@@ -5,16 +5,20 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import type * as PlatformError from "effect/PlatformError"
 import type * as ExcelJS from "exceljs"
 import { Buffer } from "node:buffer"
 import { join } from "node:path"
 import * as Zlib from "node:zlib"
+import * as Archive from "../../examples/excel/archive.ts"
 import * as Workbooks from "../../examples/excel/Workbooks.ts"
 
 /** A root folder and its parent, both in a temporary folder that is removed in the end. */
 export class Folder extends Context.Service<Folder, {
   readonly root: string
   readonly outside: string
+  /** Reads a file below the root. */
+  readonly read: (name: string) => Effect.Effect<Uint8Array>
   /** Writes a file below the root. */
   readonly write: (name: string, contents: Uint8Array | string) => Effect.Effect<void>
   /** Writes a workbook that exceljs makes. */
@@ -32,6 +36,7 @@ export class Folder extends Context.Service<Folder, {
       return Folder.of({
         root,
         outside,
+        read: (name) => Effect.orDie(fs.readFile(join(root, name))),
         write,
         workbook: (name, build) => Effect.flatMap(Effect.promise(() => bytesOf(build)), (bytes) => write(name, bytes))
       })
@@ -104,6 +109,8 @@ export const rawWorkbook = (
   more: { readonly workbook?: string; readonly files?: Readonly<Record<string, string>> } = {}
 ): Uint8Array =>
   zip({
+    "[Content_Types].xml": `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
+      `<Default Extension="xml" ContentType="application/xml"/></Types>`,
     "xl/workbook.xml": `<workbook xmlns="${MAIN}" xmlns:r="${DOCUMENT}"><sheets>` +
       `<sheet name="Raw" sheetId="1" r:id="rId1"/></sheets>${more.workbook ?? ""}</workbook>`,
     "xl/_rels/workbook.xml.rels": relationships([["rId1", "worksheet", "worksheets/sheet1.xml"]]),
@@ -118,3 +125,84 @@ export const relationships = (list: ReadonlyArray<readonly [id: string, type: st
       ""
     )
   }</Relationships>`
+
+/** Each file of a ZIP archive as it is stored, header included, in the order of the archive. */
+export const stored = (bytes: Uint8Array): ReadonlyMap<string, Buffer> => {
+  const entries = (Archive.entries(bytes) ?? []).toSorted((a, b) => a.localOffset - b.localOffset)
+  const last = Math.min(...entries.map(({ directoryOffset }) => directoryOffset))
+  return new Map(entries.map(({ localOffset, name }, index) => [
+    name,
+    Buffer.from(bytes.subarray(localOffset, entries[index + 1]?.localOffset ?? last))
+  ]))
+}
+
+/** The text of a file in a ZIP archive. */
+export const textOf = (bytes: Uint8Array, name: string) =>
+  Effect.gen(function*() {
+    const entry = Archive.entries(bytes)?.find((entry) => entry.name === name)
+    if (entry === undefined) return yield* Effect.die(new Error(`there is no ${name}`))
+    return (yield* Effect.orDie(Archive.unpack(bytes, entry))).toString("utf8")
+  })
+
+/** The names in the root folder that a write could leave behind. */
+export const leftovers = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  return (yield* fs.readDirectory((yield* Folder).root)).filter((name) => name.endsWith(".tmp"))
+})
+
+/** Runs ahead of an operation on the file system. */
+export type Before = (operation: string) => Effect.Effect<void, PlatformError.PlatformError>
+
+/** A file system that runs `before` ahead of what changes it: open, write, sync, chmod and rename. */
+export const watchChanges = (fs: FileSystem.FileSystem, before: Before): FileSystem.FileSystem => {
+  const watched = (file: FileSystem.File): FileSystem.File => ({
+    [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+    get stat() {
+      return file.stat
+    },
+    get sync() {
+      return Effect.andThen(before("sync"), file.sync)
+    },
+    seek: (...args) => file.seek(...args),
+    read: (...args) => file.read(...args),
+    readAlloc: (...args) => file.readAlloc(...args),
+    truncate: (...args) => file.truncate(...args),
+    write: (...args) => file.write(...args),
+    writeAll: (bytes) => Effect.andThen(before("write"), file.writeAll(bytes))
+  })
+  return {
+    ...fs,
+    open: (...args) => Effect.andThen(before("open"), Effect.map(fs.open(...args), watched)),
+    chmod: (...args) => Effect.andThen(before("chmod"), fs.chmod(...args)),
+    rename: (...args) => Effect.andThen(before("rename"), fs.rename(...args))
+  }
+}
+
+/** Adds a sheet that takes many turns to parse. */
+export const addManyRows = (book: ExcelJS.Workbook): void => {
+  const sheet = book.addWorksheet("Busy")
+  for (let row = 1; row <= 4000; row++) sheet.addRow([row, row + 0.5, row + 0.25, "text"])
+}
+
+interface Parser {
+  _processWorksheetEntry: (...args: ReadonlyArray<unknown>) => Promise<void>
+}
+
+/** Calls `observe` in place of exceljs's parser of a worksheet until the scope closes. */
+export const aroundParsing = (observe: (parse: () => Promise<void>) => Promise<void>) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const { default: exceljs } = await import("exceljs")
+      // All readers inherit the method, and the published types leave it out.
+      const parser = Object.getPrototypeOf(new exceljs.Workbook().xlsx) as Parser
+      const original = parser._processWorksheetEntry
+      parser._processWorksheetEntry = function(...args) {
+        return observe(() => original.apply(this, [...args]))
+      }
+      return { parser, original }
+    }),
+    ({ original, parser }) =>
+      Effect.sync(() => {
+        parser._processWorksheetEntry = original
+      })
+  )

@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Page } from "../../examples/excel/pages.ts"
 import { ExcelTools } from "../../examples/excel/tools.ts"
-import { Workbooks } from "../../examples/excel/Workbooks.ts"
+import { Workbooks, Written } from "../../examples/excel/Workbooks.ts"
 import { Folder } from "./support.ts"
 
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18, McpProtocol.v2026_07_28] as const
@@ -136,7 +136,43 @@ layer(Folder.layer)("the tools", (it) => {
       ])
     }))
 
-  it.effect("answer what cannot be read with an error that says what to do, and go on", () =>
+  it.effect("write what read_sheet then reads", () =>
+    Effect.gen(function*() {
+      const folder = yield* Folder
+      yield* three(folder, "written.xlsx")
+      const client = yield* connect()
+      const cells = [
+        { cell: "A1", value: "=Köln" },
+        { cell: "B1", value: 1.5 },
+        { cell: "C1", value: true },
+        { cell: "A2", value: null },
+        { cell: "B2", value: { formula: "=SUM(B1,2)" } },
+        { cell: "C2", value: { date: "2026-03-31" } }
+      ]
+      const written = yield* client.callTool({
+        name: "write_cells",
+        arguments: { file: "written.xlsx", sheet: "支出", cells }
+      }).pipe(Effect.flatMap((result) => Schema.decodeUnknownEffect(Written)(result.structuredContent)))
+      const page = yield* client.callTool({ name: "read_sheet", arguments: { file: "written.xlsx", range: "1:2" } })
+        .pipe(
+          Effect.flatMap((result) => Schema.decodeUnknownEffect(Page)(result.structuredContent))
+        )
+      assert.deepStrictEqual(written, {
+        file: "written.xlsx",
+        sheet: "支出",
+        created: false,
+        cells: 6,
+        version: page.version,
+        note: "Excel calculates all formulas when it opens the file. Until it has saved it, formulas that read these " +
+          "cells have no result."
+      })
+      assert.deepStrictEqual(page.rows.map((row) => row.cells), [
+        ["=Köln", 1.5, true],
+        [null, { formula: "SUM(B1,2)", result: null }, "2026-03-31"]
+      ])
+    }))
+
+  it.effect("answer what cannot be done with an error that says what to do, and go on", () =>
     Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* Folder
@@ -144,6 +180,7 @@ layer(Folder.layer)("the tools", (it) => {
       yield* folder.write("notes.xlsx", "no workbook")
       yield* fs.makeDirectory(join(folder.root, "reports"))
       const client = yield* connect()
+      const write = { file: "good.xlsx", sheet: "支出", cells: [{ cell: "A1", value: 1 }] }
       const refusals: ReadonlyArray<readonly [tool: string, params: Record<string, unknown>, start: string]> = [
         ["list_sheets", { file: "missing.xlsx" }, "There is no file \"missing.xlsx\". "],
         ["list_sheets", { file: "../good.xlsx" }, "\"../good.xlsx\" is outside the folder"],
@@ -155,7 +192,21 @@ layer(Folder.layer)("the tools", (it) => {
         ["read_sheet", { file: "good.xlsx", range: "first row" }, "\"first row\" is not a range. "],
         ["read_sheet", { file: "good.xlsx", cursor: "next" }, "The cursor is not valid. "],
         ["read_sheet", { file: "good.xlsx", page: 2 }, "Invalid parameters for tool 'read_sheet'"],
-        ["read_sheet", { file: 5 }, "Invalid parameters for tool 'read_sheet'"]
+        ["read_sheet", { file: 5 }, "Invalid parameters for tool 'read_sheet'"],
+        ["write_cells", { ...write, sheet: "Budget" }, "\"good.xlsx\" has no sheet \"Budget\". "],
+        ["write_cells", { ...write, cells: [{ cell: "B", value: 1 }] }, "\"B\" is not a cell. "],
+        ["write_cells", { ...write, cells: [{ cell: "B1", value: { formula: "" } }] }, "The formula is empty. "],
+        ["write_cells", { ...write, version: "1" }, "\"good.xlsx\" changed since it was read. "],
+        ["write_cells", { ...write, file: "../good.xlsx" }, "\"../good.xlsx\" is outside the folder"],
+        ["write_cells", { ...write, cells: [] }, "Invalid parameters for tool 'write_cells'"],
+        ["write_cells", { ...write, cells: [{ cell: "B1" }] }, "Invalid parameters for tool 'write_cells'"],
+        ["write_cells", { ...write, cells: [{ cell: "B1", value: [1] }] }, "Invalid parameters for tool 'write_cells'"],
+        [
+          "write_cells",
+          { ...write, cells: [{ cell: "B1", value: { formula: "1", date: "2026-03-31" } }] },
+          "Invalid parameters for tool 'write_cells'"
+        ],
+        ["write_cells", { ...write, cells: [{ cell: "B1", value: 1, style: "bold" }] }, "Invalid parameters for tool"]
       ]
       for (const [name, params, start] of refusals) {
         const result = yield* client.callTool({ name, arguments: params })

@@ -83,7 +83,7 @@ for (const [name, mode, version] of modes) {
       Effect.gen(function*() {
         const { client } = yield* Connection
         const { tools } = yield* Effect.promise(() => client.listTools())
-        assert.deepStrictEqual(tools.map((tool) => tool.name), ["list_sheets", "read_sheet"])
+        assert.deepStrictEqual(tools.map((tool) => tool.name), ["list_sheets", "read_sheet", "write_cells"])
       }))
 
     it.effect("lists the sheets of a workbook", () =>
@@ -107,8 +107,11 @@ for (const [name, mode, version] of modes) {
         const { call } = yield* Connection
         const request = { file: "budget.xlsx", sheet: "Ausgaben 支出", range: "B5:D7" }
         const { content, structuredContent } = yield* call("read_sheet", request)
+        const { version } = structuredContent as { readonly version: unknown }
+        assert.isString(version)
         const expected = {
           file: "budget.xlsx",
+          version,
           sheet: "Ausgaben 支出",
           usedRange: "A1:E9",
           range: "B5:D7",
@@ -124,7 +127,7 @@ for (const [name, mode, version] of modes) {
         assert.deepStrictEqual(structuredContent, expected)
         assert.deepStrictEqual(
           content.map((block) => block.type === "text" ? JSON.parse(block.text) as unknown : block),
-          [expected]
+          [structuredContent]
         )
       }))
 
