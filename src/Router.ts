@@ -229,7 +229,7 @@ export const merge: {
   }))
 
 /**
- * Makes handlers for a schema that already is in JSON form, or for params of any shape: decodes nothing.
+ * Adds the handler of a request method with params as they came and a result that is JSON already: decodes nothing.
  *
  * @category combinators
  * @since 0.1.0
@@ -242,6 +242,21 @@ export const rawRequest: {
   <R, R2>(self: Router<R>, method: string, handler: RequestHandler<R2>): Router<R | R2> =>
     make<R | R2>({ ...self, requests: new Map<string, RequestHandler<R | R2>>(self.requests).set(method, handler) })
 )
+
+/**
+ * Adds the handler of a notification method with params as they came, undecoded.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const rawNotification: {
+  <R2>(method: string, handler: NotificationHandler<R2>): <R>(self: Router<R>) => Router<R | R2>
+  <R, R2>(self: Router<R>, method: string, handler: NotificationHandler<R2>): Router<R | R2>
+} = dual(3, <R, R2>(self: Router<R>, method: string, handler: NotificationHandler<R2>): Router<R | R2> =>
+  make<R | R2>({
+    ...self,
+    notifications: new Map<string, NotificationHandler<R | R2>>(self.notifications).set(method, handler)
+  }))
 
 // -----------------------------------------------------------------------------
 // private helpers

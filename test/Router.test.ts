@@ -341,3 +341,18 @@ describe("which handler is asked", () => {
       assert.deepStrictEqual(yield* answers(router, { id: 1, method: "a" }), [success(1, "right")])
     }))
 })
+
+it.effect("a raw notification handler gets params as they came, and the method", () =>
+  Effect.gen(function*() {
+    const seen: Array<unknown> = []
+    const router = Router.empty.pipe(
+      Router.rawNotification("note", (params, method) =>
+        Effect.sync(() => {
+          seen.push([method, params])
+        }))
+    )
+    const server = yield* TestKit.serve({ router })
+    yield* server.receive({ method: "note", params: [1] }, { method: "other" }, { method: "note" })
+    yield* server.settled
+    assert.deepStrictEqual(seen, [["note", [1]], ["note", undefined]])
+  }))

@@ -5,60 +5,20 @@
  */
 import { assert, it } from "@effect/vitest"
 import * as Mcp from "effect-stdio/Mcp"
-import * as TestKit from "effect-stdio/TestKit"
-import * as Transport from "effect-stdio/Transport"
-import * as Watchdog from "effect-stdio/Watchdog"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
+import { codes, open, text } from "../utils/mcp.ts"
+import type { Options } from "../utils/mcp.ts"
 
-interface Message {
-  readonly id?: number | string | null
-  readonly method?: string
-  readonly result?: Readonly<Record<string, unknown>>
-  readonly error?: { readonly code: number; readonly message: string }
-}
-
-const text = (message: object) => JSON.stringify({ jsonrpc: "2.0", ...message })
-
-const connect = Effect.fnUntraced(function*<RR>(
-  registrations: Layer.Layer<never, never, RR>,
-  options?: Pick<Mcp.Options, "logToClient">
-) {
-  // the transport ends first: a test that is over does not wait for tools that run
-  const wireScope = yield* Scope.make()
-  const wire = yield* Scope.provide(TestKit.make(), wireScope)
-  yield* Mcp.run({ name: "test", version: "3.2.1", ...options, registrations }).pipe(
-    Effect.provide([Layer.succeed(Transport.Transport, wire.transport), Watchdog.layerNone, Logger.layer([])]),
-    Effect.forkScoped
-  )
-  yield* Effect.addFinalizer((exit) => Scope.close(wireScope, exit))
-  const settled = Effect.repeat(wire.settled, { times: 3 })
-  yield* settled
-  let seen = 0
-  /** What was sent since this was asked last, a frame each. */
-  const news = Effect.andThen(
-    settled,
-    Effect.map(wire.sent, (sent) => {
-      const fresh = sent.slice(seen)
-      seen = sent.length
-      return fresh as ReadonlyArray<Message>
-    })
-  )
-  const ask = (...lines: ReadonlyArray<string | object>) =>
-    Effect.andThen(
-      wire.feed(lines.map((line) => `${typeof line === "string" ? line : text(line)}\n`).join("")),
-      news
-    )
-  return { ...wire, settled, news, ask }
-})
+const connect = (registrations: NonNullable<Options["registrations"]>, options?: Pick<Options, "logToClient">) =>
+  open({ version: "3.2.1", ...options, registrations })
 
 const initialize = (protocolVersion: unknown = "2025-11-25", capabilities = {}) => ({
   id: 0,
@@ -83,7 +43,6 @@ const modern = (request: { readonly id: number; readonly method: string; readonl
   }
 })
 
-const codes = (messages: ReadonlyArray<Message>) => messages.map(({ error, id }) => ({ id, code: error?.code }))
 const answered = (...ids: ReadonlyArray<number>) => ids.map((id) => ({ id, code: undefined }))
 
 const Echo = Toolkit.make(

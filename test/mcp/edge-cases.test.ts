@@ -4,9 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Mcp from "effect-stdio/Mcp"
-import * as TestKit from "effect-stdio/TestKit"
-import * as Transport from "effect-stdio/Transport"
-import * as Watchdog from "effect-stdio/Watchdog"
+import type * as Transport from "effect-stdio/Transport"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
@@ -14,12 +12,11 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
-import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
+import { codes, open as openServer, text } from "../utils/mcp.ts"
+import type { Message, Options } from "../utils/mcp.ts"
 
 // -----------------------------------------------------------------------------
 // a server with a tool for each edge
@@ -103,54 +100,7 @@ const registrations = Layer.mergeAll(
 // connections
 // -----------------------------------------------------------------------------
 
-interface Message {
-  readonly jsonrpc?: string
-  readonly id?: number | string | null
-  readonly method?: string
-  readonly params?: Readonly<Record<string, unknown>>
-  readonly result?: Readonly<Record<string, unknown>>
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
-}
-
-type Options = Partial<Mcp.Options<never, never, McpServer.McpServer>>
-
-const text = (message: object) => JSON.stringify({ jsonrpc: "2.0", ...message })
-
-const open = Effect.fnUntraced(function*(options?: Options, transport?: Transport.Options) {
-  // the transport ends first: a test that is over does not wait for tools that run
-  const wireScope = yield* Scope.make()
-  const wire = yield* Scope.provide(TestKit.make(transport), wireScope)
-  const fiber = yield* Mcp.run({ name: "test", version: "1.0.0", registrations, ...options }).pipe(
-    Effect.provide([Layer.succeed(Transport.Transport, wire.transport), Watchdog.layerNone, Logger.layer([])]),
-    Effect.forkScoped
-  )
-  yield* Effect.addFinalizer((exit) => Scope.close(wireScope, exit))
-  // McpServer does what it does in its own time
-  const settled = Effect.repeat(wire.settled, { times: 3 })
-  yield* settled
-  let seen = 0
-  /** What was sent since this was asked last. */
-  const news = Effect.andThen(
-    settled,
-    Effect.map(wire.sent, (sent) => {
-      const fresh = sent.slice(seen)
-      seen = sent.length
-      return fresh as ReadonlyArray<Message>
-    })
-  )
-  return {
-    ...wire,
-    settled,
-    news,
-    reason: Fiber.join(fiber),
-    /** Feeds lines in one chunk, messages and raw text, and returns what is sent then. */
-    ask: (...lines: ReadonlyArray<string | object>) =>
-      Effect.andThen(
-        wire.feed(lines.map((line) => `${typeof line === "string" ? line : text(line)}\n`).join("")),
-        news
-      )
-  }
-})
+const open = (options?: Options, transport?: Transport.Options) => openServer({ registrations, ...options }, transport)
 
 const initialize = (id: number | string, protocolVersion = "2025-11-25", capabilities = {}) => ({
   id,
@@ -193,8 +143,6 @@ const failure = (id: number | string | null, code: number, message: string, data
   id,
   error: { code, message, ...(data === undefined ? {} : { data }) }
 })
-
-const codes = (messages: ReadonlyArray<Message>) => messages.map(({ error, id }) => ({ id, code: error?.code }))
 
 const parseError = failure(null, -32700, "Parse error: the frame is not valid JSON")
 const invalid = (id: number | string | null, detail: string) => failure(id, -32600, `Invalid request: ${detail}`)
