@@ -8,11 +8,12 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as ChildProcess from "effect/process/ChildProcess"
+import { fileURLToPath } from "node:url"
 import * as Peer from "../../src/Peer.ts"
 import * as Transport from "../../src/Transport.ts"
 
 const program = Effect.gen(function*() {
-  const script = new URL("server.ts", import.meta.url).pathname
+  const script = fileURLToPath(new URL("server.ts", import.meta.url))
   const child = yield* ChildProcess.make(process.execPath, [script], { forceKillAfter: "2 seconds" })
   const transport = yield* Transport.make({ input: child.stdout, output: child.stdin }, { framing: "line" })
   const server = yield* Peer.make(transport, { onBadInput: "count" })
