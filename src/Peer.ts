@@ -47,7 +47,8 @@ import * as Transport from "./Transport.ts"
 export class Timeout extends Schema.TaggedClass<Timeout>()("Timeout", { method: Schema.String }) {}
 
 /**
- * The connection ended before an answer came, or had ended before the call; `reason` is the transport's.
+ * The connection ended before an answer came, or had ended before the call, or does not send a message that large;
+ * `reason` is the transport's.
  *
  * @category errors
  * @since 0.1.0
@@ -280,9 +281,8 @@ const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls m
  * **Details**
  *
  * Handlers run with the services of the effect that makes the peer, with a {@link Caller}, and each with a Scope of its
- * own that is closed when it ends. Closing the scope
- * stops reading, fails the calls that wait, and interrupts the handlers without answering for them: a server answers
- * before, with `drained` and `cutOff`.
+ * own that is closed when it ends. Closing the peer's scope stops reading, fails the calls that wait, and interrupts the
+ * handlers without answering for them: a server answers before, with `drained` and `cutOff`.
  *
  * **Example** (Two peers in one program)
  *

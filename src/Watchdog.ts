@@ -154,7 +154,7 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
         Effect.gen(function*() {
           yield* Effect.sleep(startup)
           // a message that is arriving may still be the first
-          while (!(yield* nothingArrives(activity))) { /* it is looked at again */ }
+          yield* Effect.repeat(nothingArrives(activity), { until: (quiet) => quiet })
           return activity.messagesUnsafe() > 0 ? yield* Effect.never : { _tag: "StartupTimeout" }
         })
 

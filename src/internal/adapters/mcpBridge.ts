@@ -78,6 +78,7 @@ export const makeMcpBridge = Effect.fnUntraced(
     logsDelivered: Effect.Effect<void>
   ): Effect.fn.Return<McpBridge, never, Scope.Scope> {
     const scope = yield* Effect.scope
+    // part of the protocol for many clients; nothing is ever put into it here
     const disconnects = yield* Queue.make<number>()
     const pending = new Map<Id, Pending>()
     // requests of ours to the client, under the ids McpServer gave them
@@ -109,8 +110,6 @@ export const makeMcpBridge = Effect.fnUntraced(
     }
 
     const sendNotification = ({ payload, tag }: RpcMessage.RequestEncoded): Effect.Effect<void> => {
-      const client = caller
-      if (client === undefined) return Effect.logDebug(`no client yet: ${tag} is not sent`)
       const cancelled = tag === "notifications/cancelled" && Predicate.isObject(payload) ? payload.requestId : undefined
       if (typeof cancelled === "string" || typeof cancelled === "number") {
         const subscription = pending.get(cancelled)
@@ -129,7 +128,9 @@ export const makeMcpBridge = Effect.fnUntraced(
     }
 
     const notify = (method: string, params: object | undefined) =>
-      caller === undefined ? Effect.void : Effect.ignore(caller.notify(method, params))
+      caller === undefined
+        ? Effect.logDebug(`no client yet: ${method} is not sent`)
+        : Effect.ignore(caller.notify(method, params))
 
     const progress = makeMcpProgress(yield* Clock.Clock, scope, (params) => notify(PROGRESS, params))
     const limited = makeToolLimits(limitsOf)
