@@ -174,7 +174,19 @@ export const defaultMaxFrameBytes: number = 32 * 1024 * 1024
  * @category constructors
  * @since 0.1.0
  */
-export const frame = (bytes: Uint8Array, framing: Kind): Frame => ({ _tag: "Frame", bytes, framing })
+export const frame = (bytes: Uint8Array, framing: Kind): Frame => new FrameOf(bytes, framing)
+
+// a class for the sake of V8's collector, see docs/performance.md
+class FrameOf implements Frame {
+  readonly _tag = "Frame"
+  readonly bytes: Uint8Array
+  readonly framing: Kind
+
+  constructor(bytes: Uint8Array, framing: Kind) {
+    this.bytes = bytes
+    this.framing = framing
+  }
+}
 
 /**
  * Returns the frame of some text.
@@ -195,10 +207,22 @@ export const frameOfText = (text: string, framing: Kind): Frame => frame(encoder
  * @since 0.1.0
  */
 export const makeDecoder = (options?: DecodeOptions): Decoder => {
+  const decoder = makeBurstDecoder(Infinity, options)
+  return {
+    push: (chunk, into) => {
+      decoder.push(chunk, 0, into)
+    },
+    end: decoder.end
+  }
+}
+
+/** A decoder that stops reading a chunk when `into` holds `maxItems`, and returns the offset reached. */
+const makeBurstDecoder = (maxItems: number, options?: DecodeOptions) => {
   const maxFrameBytes = options?.maxFrameBytes ?? defaultMaxFrameBytes
   const mode = options?.framing ?? "auto"
   let items: Array<Item> = []
   const sink: FrameSink<Kind, Fault["reason"]> = {
+    isFull: () => items.length >= maxItems,
     frame: (bytes, framing) => {
       items.push(frame(bytes, framing))
     },
@@ -220,11 +244,11 @@ export const makeDecoder = (options?: DecodeOptions): Decoder => {
     ? makeLengthPrefixDecoder(maxFrameBytes, sink)
     : makeTextDecoder(mode, maxFrameBytes, sink)
   return {
-    push: (chunk, into) => {
+    push: (chunk: Uint8Array, offset: number, into: Array<Item>): number => {
       items = into
-      bytes.push(chunk)
+      return bytes.push(chunk, offset)
     },
-    end: (into) => {
+    end: (into: Array<Item>): void => {
       items = into
       bytes.end()
     }
@@ -234,13 +258,16 @@ export const makeDecoder = (options?: DecodeOptions): Decoder => {
 const printable = (sample: Uint8Array) =>
   new TextDecoder().decode(sample).replace(/[^\x20-\x7e\u00a0-\ufffc]/g, "\u00b7")
 
+// few enough that most of what a message costs is garbage before the collector looks for the first time
+const MAX_BURST = 64
+
 /**
  * Decodes a stream of chunks into frames and faults.
  *
  * **Details**
  *
- * The stream fails only when its source fails. Frames that arrive in one chunk stay in one array, so that consumers can
- * work on arrays (`Stream.runForEachArray`).
+ * The stream fails only when its source fails. Frames that arrive together come in arrays of up to 64, so that consumers
+ * can work on arrays (`Stream.runForEachArray`).
  *
  * **Example** (Reading the messages of a stream)
  *
@@ -258,15 +285,32 @@ export const decode =
   (options?: DecodeOptions) => <E, R>(self: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Item, E, R> =>
     Stream.transformPull(self, (pull) =>
       Effect.sync(() => {
-        const decoder = makeDecoder(options)
+        const decoder = makeBurstDecoder(MAX_BURST, options)
         let ended = false
+        let waiting: ReadonlyArray<Uint8Array> = []
+        let index = 0
+        let offset = 0
+
+        const decodeWaiting = () => {
+          const items: Array<Item> = []
+          for (let chunk = waiting[index]; chunk !== undefined && items.length < MAX_BURST; chunk = waiting[index]) {
+            offset = decoder.push(chunk, offset, items)
+            if (offset < chunk.length) continue
+            offset = 0
+            index++
+          }
+          return items
+        }
+
         const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Item>, E, void, R> = Effect.suspend(() => {
+          const items = decodeWaiting()
+          if (isNonEmpty(items)) return Effect.succeed(items)
           if (ended) return Cause.done()
           return Effect.matchCauseEffect(pull, {
             onSuccess: (chunks) => {
-              const items: Array<Item> = []
-              for (const chunk of chunks) decoder.push(chunk, items)
-              return isNonEmpty(items) ? Effect.succeed(items) : next
+              waiting = chunks
+              index = 0
+              return next
             },
             onFailure: (cause) => {
               if (!Pull.isDoneCause(cause)) return Effect.failCause(cause)

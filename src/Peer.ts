@@ -25,7 +25,7 @@ import * as Cancellation from "./Cancellation.ts"
 import * as Framing from "./Framing.ts"
 import { makeCalls } from "./internal/calls.ts"
 import { observer } from "./internal/observer.ts"
-import type { Batch, ReplyTo } from "./internal/replies.ts"
+import type { Batch } from "./internal/replies.ts"
 import { makeReplies } from "./internal/replies.ts"
 import { makeServing } from "./internal/serving.ts"
 import { shorten } from "./internal/shorten.ts"
@@ -273,6 +273,11 @@ const badInputCounter = Metric.counter("effect_stdio_bad_input", {
   description: "Frames and faults that were no valid message",
   incremental: true
 })
+const requestCounter = Metric.counter("effect_stdio_requests", { description: "Requests received", incremental: true })
+const notificationCounter = Metric.counter("effect_stdio_notifications", {
+  description: "Notifications received",
+  incremental: true
+})
 const callCounter = Metric.counter("effect_stdio_calls", { description: "Calls made", incremental: true })
 
 /**
@@ -325,12 +330,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
   }
 
   let messages = 0
+  let requests = 0
+  let notifications = 0
   let badInput = 0
   let unanswered = 0
   let strayResponses = 0
   let last = clock.currentTimeMillisUnsafe()
+  // a burst of messages that is handled in one go happens at one time
+  let isReading = false
   const touch = () => {
-    last = clock.currentTimeMillisUnsafe()
+    if (!isReading) last = clock.currentTimeMillisUnsafe()
   }
 
   // ---- our own frames
@@ -368,7 +377,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     send: (id, method, params, giveUp) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }, giveUp),
     sendCancellation: (method, params) => {
       const text = Result.getOrThrow(JsonRpc.encode({ method, params }, profile))
-      transport.sendUnsafe(Framing.frameOfText(text, ownFraming ?? "line"))
+      transport.sendTextUnsafe(text, ownFraming ?? "line")
     },
     timedOut,
     touch
@@ -472,7 +481,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
       readonly responseShaped: boolean
     },
     code: number,
-    to: ReplyTo
+    framing: Framing.Kind,
+    batch: Batch | undefined
   ) => {
     badInput++
     badInputCounter.updateUnsafe(1, services)
@@ -481,7 +491,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
     if (bad.responseShaped) return
     if (answersBadInput && (bad.id !== null || mayAnswerNull())) {
-      replies.reply(JsonRpc.failure(bad.id, { code, message: bad.message }), to)
+      replies.fail(bad.id, { code, message: bad.message }, { framing, batch })
     } else {
       unanswered++
     }
@@ -490,19 +500,24 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const settleUnreadable = (id: JsonRpc.Id, detail: string) =>
     calls.settle(id, (method) => Exit.fail(new PeerError({ reason: new DecodeFailure({ method, detail }) })))
 
-  const onMessage = (value: unknown, size: number, to: ReplyTo) => {
+  const onMessage = (value: unknown, size: number, framing: Framing.Kind, batch: Batch | undefined) => {
     const decoded = decode(value)
-    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, to)
+    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, framing, batch)
     messages++
     const message = decoded.success
     if (ownFraming === undefined) {
-      ownFraming = to.framing
+      ownFraming = framing
       Deferred.doneUnsafe(framingKnown, Exit.void)
     }
     if (JsonRpc.isRequest(message)) {
-      serving.request(message, size + MESSAGE_BYTES, to)
+      requests++
+      serving.request(message, size + MESSAGE_BYTES, framing, batch)
     } else if (JsonRpc.isNotification(message)) {
-      if (message.method !== cancellation.method) return serving.notification(message, size + MESSAGE_BYTES)
+      if (message.method !== cancellation.method) {
+        notifications++
+        serving.notification(message, size + MESSAGE_BYTES)
+        return
+      }
       const id = safely(() => cancellation.requestId(message.params), undefined)
       if (id !== undefined) serving.cancel(id)
     } else if (!settleCall(message)) {
@@ -542,23 +557,23 @@ export const make = Effect.fnUntraced(function*<R = never>(
       : undefined
     if (reason !== undefined) {
       const invalid = new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false })
-      return refuse(invalid, invalid.code, { framing, batch: undefined })
+      return refuse(invalid, invalid.code, framing, undefined)
     }
     const batch: Batch = { open: 1, replies: [] }
-    for (const value of values) onMessage(value, Math.ceil(size / values.length), { framing, batch })
+    for (const value of values) onMessage(value, Math.ceil(size / values.length), framing, batch)
     batch.open--
     replies.settleBatch(batch, framing)
   }
 
   const onItem = (item: Framing.Item) => {
-    const to = { framing: item.framing, batch: undefined }
-    if (item._tag === "Fault") return refuse(item, faultCode(item), to)
+    const { framing } = item
+    if (item._tag === "Fault") return refuse(item, faultCode(item), framing, undefined)
     const text = Framing.text(item)
-    if (Result.isFailure(text)) return refuse(text.failure, faultCode(text.failure), to)
+    if (Result.isFailure(text)) return refuse(text.failure, faultCode(text.failure), framing, undefined)
     const parsed = JsonRpc.parse(text.success)
-    if (Result.isFailure(parsed)) return refuse(parsed.failure, parsed.failure.code, to)
-    if (Array.isArray(parsed.success)) onBatch(parsed.success, item.bytes.length, item.framing)
-    else onMessage(parsed.success, item.bytes.length, to)
+    if (Result.isFailure(parsed)) return refuse(parsed.failure, parsed.failure.code, framing, undefined)
+    if (Array.isArray(parsed.success)) onBatch(parsed.success, item.bytes.length, framing)
+    else onMessage(parsed.success, item.bytes.length, framing, undefined)
   }
 
   const bufferHasRoom: Effect.Effect<void> = Effect.suspend(() => {
@@ -574,7 +589,14 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const onItems = (items: ReadonlyArray<Framing.Item>) => {
     touch()
+    isReading = true
+    requests = 0
+    notifications = 0
     for (const item of items) onItem(item)
+    isReading = false
+    // once a burst: a metric looks its context up with every change
+    if (requests > 0) requestCounter.updateUnsafe(requests, services)
+    if (notifications > 0) notificationCounter.updateUnsafe(notifications, services)
     return bufferHasRoom
   }
 

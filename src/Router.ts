@@ -170,9 +170,10 @@ export const request: {
   const decode = paramsDecoder(schemas.params)
   const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(schemas.result))
   const handle: RequestHandler<R3> = (params, info) =>
-    decode(params).pipe(
-      Effect.flatMap((decoded) => handler(decoded, info)),
-      Effect.flatMap((result) => Effect.orDie(encode(result)))
+    // eager: where nothing has to be waited for, no fiber is needed
+    Effect.flatMapEager(
+      Effect.flatMapEager(decode(params), (decoded) => handler(decoded, info)),
+      (result) => Effect.catchEager(encode(result), (error) => Effect.die(error))
     )
   return make<R3>({ ...self, requests: new Map<string, RequestHandler<R3>>(self.requests).set(method, handle) })
 })
@@ -266,7 +267,7 @@ const paramsDecoder = <P extends Schema.Constraint>(schema: P) => {
   const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(schema))
   return (params: unknown): Effect.Effect<P["Type"], JsonRpcError, P["DecodingServices"]> => {
     const isNone = params === undefined || params === null
-    const decoded = Effect.mapError(
+    const decoded = Effect.mapErrorEager(
       decode(isNone ? {} : params),
       (error) => JsonRpcError.invalidParams(error.message.replace(/\s*\n\s*/g, " "))
     )

@@ -9,6 +9,7 @@
  *
  * @since 0.1.0
  */
+import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -495,23 +496,33 @@ export const decodeWith = (profile: Profile): (value: unknown) => Result.Result<
   profile === "strict" ? decodeStrict : decodeLenient
 
 const makeDecoder = (version: typeof strictVersion | typeof lenientVersion) => {
-  const request = Schema.decodeUnknownResult(Schema.Struct({ ...version, ...requestFields }))
-  const notification = Schema.decodeUnknownResult(Schema.Struct({ ...version, ...notificationFields }))
-  const success = Schema.decodeUnknownResult(Schema.Struct({ ...version, ...successFields }))
-  const failure = Schema.decodeUnknownResult(Schema.Struct({ ...version, ...failureFields }))
+  const request = Schema.decodeUnknownExit(Schema.Struct({ ...version, ...requestFields }))
+  const notification = Schema.decodeUnknownExit(Schema.Struct({ ...version, ...notificationFields }))
+  const success = Schema.decodeUnknownExit(Schema.Struct({ ...version, ...successFields }))
+  const failure = Schema.decodeUnknownExit(Schema.Struct({ ...version, ...failureFields }))
   const versionMissing = version === lenientVersion
 
   return (value: unknown): Result.Result<Message, InvalidMessage> => {
     if (!Predicate.isObject(value)) return Result.fail(invalid("NotAMessage", null))
+    if (isPlainRequest(value)) return Result.succeed(value)
     // the members that decide the kind are read once; the schema of that kind then checks the rest
-    const decoded: Result.Result<Message, unknown> = "method" in value
+    const decoded: Exit.Exit<Message, unknown> = "method" in value
       ? "id" in value ? request(value) : notification(value)
       : isErrorShaped(value)
-      ? "result" in value && value.result !== null ? Result.fail(undefined) : failure(value)
+      ? "result" in value && value.result !== null ? Exit.fail(undefined) : failure(value)
       : success(value)
-    if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
+    if (Exit.isSuccess(decoded)) return Result.succeed(decoded.value)
     return Result.fail(diagnose(value, versionMissing))
   }
+}
+
+/** Whether a value is a request and nothing else: most are, and are spared the schemas. */
+const isPlainRequest = (value: object): value is Request => {
+  let members = 0
+  for (const _ in value) members++
+  return members === 4 && "jsonrpc" in value && value.jsonrpc === "2.0" && "id" in value && isId(value.id)
+    && "method" in value && typeof value.method === "string"
+    && "params" in value && typeof value.params === "object"
 }
 
 const isErrorShaped = (value: { readonly [x: PropertyKey]: unknown }) =>
@@ -597,24 +608,13 @@ const replaceLoneSurrogates = (json: string): string =>
  * @since 0.1.0
  */
 export const encode = (message: Message, profile: Profile = "strict"): Result.Result<string, NotSerializable> => {
+  if (isSuccess(message)) {
+    const head = profile === "omit" ? "{" : `{"jsonrpc":"2.0",`
+    // a result without JSON text is written as null: a response without a result is none
+    return Result.map(stringify(message.result), (result) => `${head}"id":${idText(message.id)},"result":${result}}`)
+  }
   const { jsonrpc: _, ...members } = message
-  const envelope = profile === "omit" ? members : { jsonrpc: "2.0", ...members }
-  // a member without JSON text would be left out, and a response without a result is none
-  return isSuccess(message) && !hasText(message.result)
-    ? Result.flatMap(stringify(message.result), (text) => stringify({ ...envelope, result: JSON.parse(text) }))
-    : stringify(envelope)
+  return stringify(profile === "omit" ? members : { jsonrpc: "2.0", ...members })
 }
 
-/** Whether a value is sure to have JSON text; one with a `toJSON` may turn into anything. */
-const hasText = (value: unknown): boolean => {
-  switch (typeof value) {
-    case "undefined":
-    case "function":
-    case "symbol":
-      return false
-    case "object":
-      return !Predicate.hasProperty(value, "toJSON")
-    default:
-      return true
-  }
-}
+const idText = (id: Id): string => typeof id === "number" ? String(id) : replaceLoneSurrogates(JSON.stringify(id))

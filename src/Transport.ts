@@ -20,6 +20,7 @@ import * as Latch from "effect/Latch"
 import * as Predicate from "effect/Predicate"
 import type * as Pull from "effect/Pull"
 import * as Queue from "effect/Queue"
+import * as Scheduler from "effect/Scheduler"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
@@ -162,6 +163,8 @@ export class Transport extends Context.Service<Transport, {
   readonly trySendUnsafe: (frame: Framing.Frame) => boolean
   /** Queues a frame at once, whatever waits already; false when the output is closed. */
   readonly sendUnsafe: (frame: Framing.Frame) => boolean
+  /** Like `sendUnsafe`, for a message that is text: small ones that leave together are encoded together. */
+  readonly sendTextUnsafe: (text: string, framing: Framing.Kind) => boolean
   /** Whether the output is closed. */
   readonly isOutputClosedUnsafe: () => boolean
   /** Whether so much waits to be written that nothing should be begun that makes more of it. */
@@ -226,6 +229,7 @@ export interface Duplex {
 
 const MIB = 1024 * 1024
 const LATE = 5_000
+const WRITE_BYTES = 65_536
 
 // -----------------------------------------------------------------------------
 // constructors
@@ -250,6 +254,10 @@ export const make = Effect.fnUntraced(
     const maxQueuedBytes = options?.maxQueuedBytes ?? 64 * MIB
     const stallTimeout = Duration.toMillis(Duration.fromInputUnsafe(options?.stallTimeout ?? "60 seconds"))
     const clock = yield* Clock.Clock
+
+    // what is queued together leaves together: in the next turn, or as soon as it fills a write
+    const nextTurn = (yield* Scheduler.Scheduler).makeDispatcher()
+    const atOnce = new Scheduler.MixedScheduler("sync").makeDispatcher()
 
     const outbox = makeOutbox(maxQueuedBytes)
     const closed = Deferred.makeUnsafe<CloseReason>()
@@ -292,10 +300,27 @@ export const make = Effect.fnUntraced(
       }
     }
 
+    let writeDue: "not" | "in a turn" | "at once" = "not"
+    const write = () => {
+      writeDue = "not"
+      work.openUnsafe()
+    }
+
+    const added = () => {
+      update()
+      if (work.isOpen()) return
+      if (outbox.size() >= WRITE_BYTES && writeDue !== "at once") {
+        writeDue = "at once"
+        atOnce.scheduleTask(write, 0)
+      } else if (writeDue === "not") {
+        writeDue = "in a turn"
+        nextTurn.scheduleTask(write, 0)
+      }
+    }
+
     const add = (frame: Framing.Frame) => {
       outbox.add(frame)
-      work.openUnsafe()
-      update()
+      added()
     }
 
     const onProgress = () => {
@@ -316,8 +341,7 @@ export const make = Effect.fnUntraced(
       if (!outbox.isEmpty()) return pieces
       if (ended) return Cause.done()
       work.closeUnsafe()
-      // one turn later, so that what is queued together leaves together
-      return Effect.andThen(work.await, Effect.andThen(Effect.yieldNow, pieces))
+      return Effect.andThen(work.await, pieces)
     })
 
     yield* Stream.fromPull(Effect.succeed(pieces)).pipe(
@@ -408,6 +432,12 @@ export const make = Effect.fnUntraced(
       sendUnsafe: (frame) => {
         if (output !== undefined || ended) return false
         add(frame)
+        return true
+      },
+      sendTextUnsafe: (text, framing) => {
+        if (output !== undefined || ended) return false
+        outbox.addText(text, framing)
+        added()
         return true
       },
       isOutputClosedUnsafe: () => output !== undefined,

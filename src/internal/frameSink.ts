@@ -20,10 +20,13 @@ export interface FaultDetails {
 export interface FrameSink<Kind, Reason> {
   readonly frame: (bytes: Uint8Array, framing: Kind) => void
   readonly fault: (reason: Reason, framing: Kind, details: FaultDetails) => void
+  /** Whether the consumer should see what it has before more is decoded. */
+  readonly isFull: () => boolean
 }
 
 /** @internal */
 export interface ByteDecoder {
-  readonly push: (chunk: Uint8Array) => void
+  /** Reads the chunk from `offset` on, to its end or until the sink is full; returns the offset reached. */
+  readonly push: (chunk: Uint8Array, offset: number) => number
   readonly end: () => void
 }

@@ -30,7 +30,7 @@ export const makeLengthPrefixDecoder = (
     reported = false
   }
 
-  const start = () => {
+  const startBody = () => {
     body.start(length)
     // text on the pipe reads as such a length: whoever waits hears of it now, not after gigabytes
     if (length <= Math.max(maxFrameBytes, MAX_CREDIBLE_BYTES)) return
@@ -39,18 +39,19 @@ export const makeLengthPrefixDecoder = (
   }
 
   return {
-    push: (chunk) => {
-      let offset = 0
-      while (offset < chunk.length) {
+    push: (chunk, start) => {
+      let offset = start
+      while (offset < chunk.length && !sink.isFull()) {
         if (prefixBytes < PREFIX_BYTES) {
           length += (chunk[offset++] ?? 0) * 2 ** (8 * prefixBytes++)
           if (prefixBytes < PREFIX_BYTES) continue
-          start()
+          startBody()
         } else {
           offset = body.read(chunk, offset)
         }
         if (body.missing() === 0) finish()
       }
+      return offset
     },
     end: () => {
       if (prefixBytes === 0 || reported) return

@@ -7,7 +7,6 @@ import type * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Metric from "effect/Metric"
 import type * as Router from "../Router.ts"
 import type * as JsonRpc from "../Schema.ts"
 import { shorten } from "./shorten.ts"
@@ -30,11 +29,6 @@ export interface Notifications {
   /** Drops what waits. */
   readonly forget: () => void
 }
-
-const received = Metric.counter("effect_stdio_notifications", {
-  description: "Notifications received",
-  incremental: true
-})
 
 /** @internal */
 export const makeNotifications = ({ context, router, ...options }: Options): Notifications => {
@@ -74,7 +68,6 @@ export const makeNotifications = ({ context, router, ...options }: Options): Not
 
   return {
     add: (notification, size) => {
-      received.updateUnsafe(1, context)
       if (handlerOf(notification.method) === undefined) return
       waiting.push({ notification, size })
       options.changeBuffered(size)

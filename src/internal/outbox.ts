@@ -7,12 +7,18 @@
  * @since 0.1.0
  */
 import * as MutableList from "effect/MutableList"
-import type { Frame } from "../Framing.ts"
-import { encode, encodedLength } from "../Framing.ts"
+import type { Frame, Kind } from "../Framing.ts"
+import { encode, encodedLength, frameOfText } from "../Framing.ts"
 import { bodyOf, headOf, tailOf } from "./frameParts.ts"
 
 // frames are joined up to this size, and larger frames are cut into pieces of it, so that progress can be seen
 const PIECE_BYTES = 262_144
+// text of small messages is joined up to this many code units and encoded at once, which is what makes them cheap
+const TEXT_LENGTH = 140_000
+const SMALL_TEXT_LENGTH = 8_192
+// eslint-disable-next-line no-control-regex -- the range is ASCII, whose characters are a byte each
+const ASCII = /^[\x00-\x7f]*$/
+const encoder = new TextEncoder()
 
 /** @internal */
 export interface Outbox {
@@ -22,6 +28,8 @@ export interface Outbox {
   readonly isCongested: () => boolean
   readonly fits: (frame: Frame) => boolean
   readonly add: (frame: Frame) => void
+  /** Adds a message as text. Small ones are encoded together, and count by their code units until then. */
+  readonly addText: (text: string, framing: Kind) => void
   /** The next piece to write, or undefined when nothing is queued. Counts the piece before it as written. */
   readonly next: () => Uint8Array | undefined
   readonly clear: () => void
@@ -29,33 +37,64 @@ export interface Outbox {
 
 /** @internal */
 export const makeOutbox = (maxBytes: number): Outbox => {
-  const queue = MutableList.make<Frame>()
+  // frames, and the bytes of small ones that are encoded already
+  const queue = MutableList.make<Frame | Uint8Array>()
+  // the text of small messages, the newest of the queue
+  let texts: Array<string> = []
+  let textLength = 0
   let size = 0
   let congested = false
   let handedOver = 0
   // what is taken from the queue and not written yet; a large frame's bytes are passed on without a copy
   let rest: Array<Uint8Array> = []
 
+  const grow = (bytes: number) => {
+    size += bytes
+    if (size >= maxBytes) congested = true
+  }
+
   const release = (bytes: number) => {
     size -= bytes
     if (congested && size <= maxBytes / 2) congested = false
   }
 
-  /** The next frames that make up a piece: one at least, more as far as they fit together. */
-  const takeFrames = (): Array<Frame> => {
-    const frames: Array<Frame> = []
+  const encodeTexts = () => {
+    if (textLength === 0) return
+    const bytes = encoder.encode(texts.join(""))
+    texts = []
+    grow(bytes.length - textLength)
+    textLength = 0
+    MutableList.append(queue, bytes)
+  }
+
+  const add = (frame: Frame) => {
+    encodeTexts()
+    MutableList.append(queue, frame)
+    grow(encodedLength(frame))
+  }
+
+  const addSmallText = (text: string) => {
+    texts.push(text)
+    textLength += text.length
+    grow(text.length)
+    if (textLength >= TEXT_LENGTH) encodeTexts()
+  }
+
+  /** The next items that make up a piece: one at least, more as far as they fit together. */
+  const take = (): Array<Frame | Uint8Array> => {
+    const items: Array<Frame | Uint8Array> = []
     let bytes = 0
     while (queue.length > 0) {
-      const frame = MutableList.take(queue)
-      if (frame === MutableList.Empty) break
-      bytes += encodedLength(frame)
-      if (frames.length > 0 && bytes > PIECE_BYTES) {
-        MutableList.prepend(queue, frame)
+      const item = MutableList.take(queue)
+      if (item === MutableList.Empty) break
+      bytes += lengthOf(item)
+      if (items.length > 0 && bytes > PIECE_BYTES) {
+        MutableList.prepend(queue, item)
         break
       }
-      frames.push(frame)
+      items.push(item)
     }
-    return frames
+    return items
   }
 
   return {
@@ -63,15 +102,21 @@ export const makeOutbox = (maxBytes: number): Outbox => {
     isEmpty: () => size === handedOver,
     isCongested: () => congested,
     fits: (frame) => size === 0 || size + encodedLength(frame) <= maxBytes,
-    add: (frame) => {
-      MutableList.append(queue, frame)
-      size += encodedLength(frame)
-      if (size >= maxBytes) congested = true
+    add,
+    addText: (text, framing) => {
+      if (text.length > SMALL_TEXT_LENGTH) add(frameOfText(text, framing))
+      else if (framing === "line" && !text.includes("\n")) addSmallText(`${text}\n`)
+      else if (framing === "content-length" && ASCII.test(text)) {
+        addSmallText(`Content-Length: ${text.length}\r\n\r\n${text}`)
+      } else add(frameOfText(text, framing))
     },
     next: () => {
       release(handedOver)
       handedOver = 0
-      if (rest.length === 0) rest = joined(takeFrames())
+      if (rest.length === 0) {
+        if (queue.length === 0) encodeTexts()
+        rest = joined(take())
+      }
       const [part, ...others] = rest
       if (part === undefined) return undefined
       const piece = part.subarray(0, PIECE_BYTES)
@@ -81,6 +126,8 @@ export const makeOutbox = (maxBytes: number): Outbox => {
     },
     clear: () => {
       MutableList.clear(queue)
+      texts = []
+      textLength = 0
       rest = []
       release(size)
       handedOver = 0
@@ -88,11 +135,25 @@ export const makeOutbox = (maxBytes: number): Outbox => {
   }
 }
 
-/** Frames as few parts: small ones in one, a large one as it is, since a copy of it would be garbage soon. */
-const joined = (frames: ReadonlyArray<Frame>): Array<Uint8Array> => {
-  const [frame, ...others] = frames
-  if (frame === undefined) return []
-  return others.length === 0 && frame.bytes.length > PIECE_BYTES
-    ? [headOf(frame), bodyOf(frame), tailOf(frame)].filter((part) => part.length > 0)
-    : [encode(frames)]
+const lengthOf = (item: Frame | Uint8Array) => item instanceof Uint8Array ? item.length : encodedLength(item)
+
+/** Items as few parts: small ones in one, a large one as it is, since a copy of it would be garbage soon. */
+const joined = (items: ReadonlyArray<Frame | Uint8Array>): Array<Uint8Array> => {
+  const [item, ...others] = items
+  if (item === undefined) return []
+  if (others.length > 0) return [concat(items.map((item) => item instanceof Uint8Array ? item : encode([item])))]
+  if (item instanceof Uint8Array) return [item]
+  return item.bytes.length > PIECE_BYTES
+    ? [headOf(item), bodyOf(item), tailOf(item)].filter((part) => part.length > 0)
+    : [encode([item])]
+}
+
+const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let offset = 0
+  for (const part of parts) {
+    bytes.set(part, offset)
+    offset += part.length
+  }
+  return bytes
 }

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
-import * as Framing from "../Framing.ts"
+import type * as Framing from "../Framing.ts"
 import * as JsonRpc from "../Schema.ts"
 import type * as Transport from "../Transport.ts"
 
@@ -20,10 +20,29 @@ export interface Batch {
   readonly replies: Array<string>
 }
 
+// a class for the sake of V8's collector, see docs/performance.md
+class Success implements JsonRpc.Success {
+  readonly id: JsonRpc.Id
+  readonly result: unknown
+
+  constructor(id: JsonRpc.Id, result: unknown) {
+    this.id = id
+    this.result = result
+  }
+}
+
+interface ErrorMembers {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
 /** @internal */
 export interface Replies {
-  /** Sends a reply, or keeps it for its batch; returns whether it is an error. */
-  readonly reply: (message: JsonRpc.Success | JsonRpc.Failure, to: ReplyTo) => boolean
+  /** Sends a result, or keeps it for its batch; returns whether it had to become an error. */
+  readonly succeed: (id: JsonRpc.Id, result: unknown, to: ReplyTo) => boolean
+  /** Sends an error, or keeps it for its batch; returns true, as an error is one. */
+  readonly fail: (id: JsonRpc.Id | null, error: ErrorMembers, to: ReplyTo) => boolean
   /** Sends the replies of a batch when none of its members is open. */
   readonly settleBatch: (batch: Batch, framing: Framing.Kind) => void
 }
@@ -35,7 +54,7 @@ export const makeReplies = (
   touch: () => void
 ): Replies => {
   const write = (text: string, framing: Framing.Kind) => {
-    transport.sendUnsafe(Framing.frameOfText(text, framing))
+    transport.sendTextUnsafe(text, framing)
     touch()
   }
 
@@ -46,27 +65,32 @@ export const makeReplies = (
     return size > transport.maxSendBytes ? size : undefined
   }
 
-  /** The text of a reply or, where that cannot be sent, of the error that says so. */
-  const encode = (message: JsonRpc.Success | JsonRpc.Failure): { readonly text: string; readonly isError: boolean } => {
-    const encoded = JsonRpc.encode(message, profile)
-    if (Result.isFailure(encoded)) {
-      return { text: encodeError(message.id, "The result cannot be written as JSON"), isError: true }
-    }
-    const size = exceeds(encoded.success)
-    if (size === undefined) return { text: encoded.success, isError: JsonRpc.isFailure(message) }
-    const problem = `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
-    return { text: encodeError(message.id, problem), isError: true }
+  const put = (text: string, to: ReplyTo) => {
+    if (to.batch === undefined) write(text, to.framing)
+    else to.batch.replies.push(text)
   }
 
-  const encodeError = (id: JsonRpc.Id | null | undefined, message: string) =>
-    Result.getOrThrow(JsonRpc.encode(JsonRpc.failure(id ?? null, JsonRpc.JsonRpcError.internal(message)), profile))
+  /** Sends a message or, where that cannot be, the error that says so; returns whether it was the message. */
+  const send = (id: JsonRpc.Id | null, message: JsonRpc.Message, to: ReplyTo): boolean => {
+    const encoded = JsonRpc.encode(message, profile)
+    const size = Result.isFailure(encoded) ? undefined : exceeds(encoded.success)
+    if (Result.isSuccess(encoded) && size === undefined) {
+      put(encoded.success, to)
+      return true
+    }
+    const problem = size === undefined
+      ? "The result cannot be written as JSON"
+      : `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
+    const error = JsonRpc.failure(id, JsonRpc.JsonRpcError.internal(problem))
+    put(Result.getOrThrow(JsonRpc.encode(error, profile)), to)
+    return false
+  }
 
   return {
-    reply: (message, to) => {
-      const { isError, text } = encode(message)
-      if (to.batch === undefined) write(text, to.framing)
-      else to.batch.replies.push(text)
-      return isError
+    succeed: (id, result, to) => !send(id, new Success(id, result), to),
+    fail: (id, error, to) => {
+      send(id, JsonRpc.failure(id, error), to)
+      return true
     },
     settleBatch: (batch, framing) => {
       if (batch.open !== 0 || batch.replies.length === 0) return

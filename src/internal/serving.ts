@@ -8,7 +8,7 @@ import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Metric from "effect/Metric"
@@ -16,12 +16,13 @@ import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
 import * as Tracer from "effect/Tracer"
 import type { Cancellation } from "../Cancellation.ts"
+import type * as Framing from "../Framing.ts"
 import type * as Lifecycle from "../Lifecycle.ts"
 import * as Router from "../Router.ts"
 import * as JsonRpc from "../Schema.ts"
 import type * as Transport from "../Transport.ts"
 import { makeNotifications } from "./notifications.ts"
-import type { Replies, ReplyTo } from "./replies.ts"
+import type { Batch, Replies, ReplyTo } from "./replies.ts"
 import { shorten } from "./shorten.ts"
 
 /** @internal */
@@ -40,26 +41,48 @@ export interface Options {
   readonly touch: () => void
 }
 
-interface Entry extends ReplyTo {
+// A class, since V8 may come to believe that the objects of a literal live long, and then hardly collects them: see
+// docs/performance.md. So are the other objects that are made for each message.
+class Entry implements ReplyTo {
   readonly id: JsonRpc.Id
   readonly method: string
   params: unknown
   /** What it counts towards the buffered input while it waits. */
   readonly size: number
+  readonly framing: Framing.Kind
+  readonly batch: Batch | undefined
   readonly openEnded: boolean
-  state: "waiting" | "running" | "ended"
-  replied: boolean
-  cancelled: boolean
+  state: "waiting" | "running" | "ended" = "waiting"
+  replied = false
+  cancelled = false
   /** Whether its batch waits for it. */
-  inBatch: boolean
+  inBatch = false
   /** Whether the next request may have its id. */
-  released: boolean
-  fiber: Fiber.Fiber<unknown, JsonRpc.JsonRpcError> | undefined
-  timer: Fiber.Fiber<void> | undefined
+  released = false
+  fiber: Fiber.Fiber<unknown, JsonRpc.JsonRpcError> | undefined = undefined
+  timer: Fiber.Fiber<void> | undefined = undefined
+  /** The requests with its id, where there are others. */
+  line: Line | undefined = undefined
+
+  constructor(
+    { id, method, params }: JsonRpc.Request,
+    size: number,
+    framing: Framing.Kind,
+    batch: Batch | undefined,
+    openEnded: boolean
+  ) {
+    this.id = id
+    this.method = method
+    this.params = params
+    this.size = size
+    this.framing = framing
+    this.batch = batch
+    this.openEnded = openEnded
+  }
 }
 
 /** The requests in flight under one id: the first is begun or waits for admission, the others wait for the first. */
-interface Slot {
+interface Line {
   readonly entries: Array<Entry>
   head: number
   /** Those of them that were not cancelled. */
@@ -69,7 +92,12 @@ interface Slot {
 /** @internal */
 export interface Serving {
   /** `size` is what the message counts towards the buffered input while it waits. */
-  readonly request: (request: JsonRpc.Request, size: number, to: ReplyTo) => void
+  readonly request: (
+    request: JsonRpc.Request,
+    size: number,
+    framing: Framing.Kind,
+    batch: Batch | undefined
+  ) => void
   readonly notification: (notification: JsonRpc.Notification, size: number) => void
   readonly cancel: (id: JsonRpc.Id) => void
   readonly inFlight: () => ReadonlyArray<{ readonly id: JsonRpc.Id; readonly method: string }>
@@ -86,7 +114,6 @@ export interface Serving {
   readonly abandon: Effect.Effect<unknown>
 }
 
-const requests = Metric.counter("effect_stdio_requests", { description: "Requests received", incremental: true })
 const errors = Metric.counter("effect_stdio_request_errors", {
   description: "Requests answered with an error",
   incremental: true
@@ -100,10 +127,12 @@ export const makeServing = (options: Options): Serving => {
   const runFork = Effect.runForkWith(context)
   const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
 
-  const slots = new Map<JsonRpc.Id, Slot>()
+  // who has an id now: the first of its line
+  const holders = new Map<JsonRpc.Id, Entry>()
   // entries that were cancelled or answered while they waited stay in it and are passed over
   const queue = MutableList.make<Entry>()
-  const begun = new Set<Entry>()
+  // those that were answered before their handler ended, and have left their id to others
+  const overdue = new Set<Entry>()
   let waiting = 0
   let running = 0
   // handlers begun in this turn of the scheduler and not ended in it
@@ -139,7 +168,7 @@ export const makeServing = (options: Options): Serving => {
     onBusy: updateDrained
   })
 
-  const entriesOf = ({ entries, head }: Slot) => entries.slice(head)
+  const entriesOf = (holder: Entry) => holder.line === undefined ? [holder] : holder.line.entries.slice(holder.line.head)
 
   // ---- replies
 
@@ -153,10 +182,9 @@ export const makeServing = (options: Options): Serving => {
 
   const answer = (entry: Entry, outcome: unknown, error?: JsonRpc.JsonRpcError) => {
     entry.replied = true
-    const isError = replies.reply(
-      error === undefined ? JsonRpc.success(entry.id, outcome) : JsonRpc.failure(entry.id, error),
-      entry
-    )
+    const isError = error === undefined
+      ? replies.succeed(entry.id, outcome, entry)
+      : replies.fail(entry.id, error, entry)
     if (isError) errors.updateUnsafe(1, context)
     observe?.({ _tag: "Response", id: entry.id, method: shorten(entry.method), isError })
     settleInBatch(entry)
@@ -173,29 +201,14 @@ export const makeServing = (options: Options): Serving => {
 
   const mayStart = (entry: Entry) => entry.openEnded ? isHeard() : waiting === 0 && mayAdmit()
 
-  const request = ({ id, method, params }: JsonRpc.Request, size: number, to: ReplyTo) => {
-    requests.updateUnsafe(1, context)
+  const request: Serving["request"] = (message, size, framing, batch) => {
+    const { id, method } = message
     observe?.({ _tag: "Request", id, method: shorten(method) })
     // nobody would hear of it
     if (transport.isOutputClosedUnsafe()) return
-    const entry: Entry = {
-      id,
-      method,
-      params,
-      size,
-      framing: to.framing,
-      batch: to.batch,
-      openEnded: options.openEnded(method),
-      state: "waiting",
-      replied: false,
-      cancelled: false,
-      inBatch: false,
-      released: false,
-      fiber: undefined,
-      timer: undefined
-    }
-    const slot = slots.get(id)
-    const refusal = refusalOf(entry, slot)
+    const entry = new Entry(message, size, framing, batch, options.openEnded(method))
+    const holder = holders.get(id)
+    const refusal = refusalOf(entry, holder)
     if (refusal !== undefined) {
       answer(entry, undefined, refusal)
       return
@@ -206,25 +219,31 @@ export const makeServing = (options: Options): Serving => {
       entry.inBatch = true
     }
     updateDrained()
-    if (slot !== undefined) {
+    if (holder !== undefined) {
       wait(entry)
-      slot.entries.push(entry)
-      slot.live++
+      const line = holder.line ??= { entries: [holder], head: 0, live: holder.cancelled ? 0 : 1 }
+      line.entries.push(entry)
+      line.live++
       return
     }
-    slots.set(id, { entries: [entry], head: 0, live: 1 })
-    if (mayStart(entry)) start(entry)
-    else enqueue(entry)
+    if (mayStart(entry)) {
+      start(entry)
+    } else {
+      holders.set(id, entry)
+      enqueue(entry)
+    }
   }
 
-  const refusalOf = (entry: Entry, slot: Slot | undefined): JsonRpc.JsonRpcError | undefined => {
+  const hasLive = (holder: Entry) => holder.line === undefined ? !holder.cancelled : holder.line.live > 0
+
+  const refusalOf = (entry: Entry, holder: Entry | undefined): JsonRpc.JsonRpcError | undefined => {
     // an id whose only bearers were cancelled is free again as soon as they have ended
-    if (slot !== undefined && options.duplicateIds === "refuse" && slot.live > 0) {
+    if (holder !== undefined && options.duplicateIds === "refuse" && hasLive(holder)) {
       const message = "Invalid request: a request with this id is in flight"
       return new JsonRpc.JsonRpcError({ code: JsonRpc.ErrorCode.InvalidRequest, message })
     }
     if (ending !== "no") return JsonRpc.JsonRpcError.internal("server stopping")
-    const mustWait = slot !== undefined || (running >= options.concurrency && !entry.openEnded)
+    const mustWait = holder !== undefined || (running >= options.concurrency && !entry.openEnded)
     return mustWait && options.concurrency !== Infinity && waiting >= options.maxQueuedRequests
       ? JsonRpc.JsonRpcError.internal("too many requests")
       : undefined
@@ -269,13 +288,18 @@ export const makeServing = (options: Options): Serving => {
   const start = (entry: Entry) => {
     entry.state = "running"
     if (!entry.openEnded) running++
-    begun.add(entry)
-    const fiber = runFork(serve(entry))
+    const handling = handle(entry)
+    // what is known at once needs no fiber, and no place among those in flight
+    if (isExit(handling)) return finish(entry, handling)
+    holders.set(entry.id, entry)
+    const fiber = runFork(handling)
+    const exit = fiber.pollUnsafe()
+    if (exit !== undefined) return finish(entry, exit)
     entry.fiber = fiber
-    if (options.handlerTimeout !== undefined && !entry.openEnded && fiber.pollUnsafe() === undefined) {
+    if (options.handlerTimeout !== undefined && !entry.openEnded) {
       entry.timer = runFork(Effect.andThen(Effect.sleep(options.handlerTimeout), Effect.sync(() => overrun(entry))))
     }
-    if (!entry.openEnded && fiber.pollUnsafe() === undefined) countBegun()
+    if (!entry.openEnded) countBegun()
     fiber.addObserver((exit) => finish(entry, exit))
   }
 
@@ -291,29 +315,36 @@ export const makeServing = (options: Options): Serving => {
     ))
   }
 
-  const serve = (entry: Entry): Effect.Effect<unknown, JsonRpc.JsonRpcError> => {
+  const handle = (entry: Entry): Effect.Effect<unknown, JsonRpc.JsonRpcError> => {
     const { id, method } = entry
     const handler = router.requests.get(method) ?? router.otherRequests
-    if (handler === undefined) return Effect.fail(JsonRpc.JsonRpcError.methodNotFound(method))
-    // what a handler acquires is released when it ends
-    const handled = Effect.scoped(Effect.suspend(() => handler(entry.params, { id, method })))
+    if (handler === undefined) return Exit.fail(JsonRpc.JsonRpcError.methodNotFound(method))
     // a span that nobody collects costs a third of a small request
-    if (!isTraced) return handled
-    return Effect.withSpan(
-      handled,
-      shorten(method),
-      {
-        kind: "server",
-        captureStackTrace: false,
-        attributes: { "rpc.system": "jsonrpc", "rpc.jsonrpc.request_id": id }
-      }
-    )
+    if (isTraced) {
+      return Effect.withSpan(
+        Effect.scoped(Effect.suspend(() => handler(entry.params, { id, method }))),
+        shorten(method),
+        {
+          kind: "server",
+          captureStackTrace: false,
+          attributes: { "rpc.system": "jsonrpc", "rpc.jsonrpc.request_id": id }
+        }
+      )
+    }
+    try {
+      const handled = handler(entry.params, { id, method })
+      // what a handler acquires is released when it ends
+      return isExit(handled) ? handled : Effect.scoped(handled)
+    } catch (defect) {
+      return Exit.die(defect)
+    }
   }
 
   /** The time of a handler is over: its caller gets its answer now, however long the handler takes to end. */
   const overrun = (entry: Entry) => {
     if (!entry.replied && !isSilent(entry)) {
       answer(entry, undefined, JsonRpc.JsonRpcError.internal("The handler took too long"))
+      overdue.add(entry)
       release(entry)
     }
     entry.fiber?.interruptUnsafe()
@@ -354,34 +385,40 @@ export const makeServing = (options: Options): Serving => {
 
   /** Frees the id of an entry that holds it, for the next request that waits for it. */
   const release = (entry: Entry) => {
-    const slot = slots.get(entry.id)
-    if (slot === undefined || entry.released) return
+    if (entry.released || holders.get(entry.id) !== entry) return
     entry.released = true
-    leave(slot, entry)
-    for (let next = slot.entries[slot.head]; next !== undefined; next = slot.entries[slot.head]) {
+    const { line } = entry
+    if (line === undefined) {
+      holders.delete(entry.id)
+      return
+    }
+    leave(line, entry)
+    for (let next = line.entries[line.head]; next !== undefined; next = line.entries[line.head]) {
       stopWaiting(next)
       if (!next.cancelled && !next.replied) {
+        next.line = line
+        holders.set(next.id, next)
         enqueue(next)
         return
       }
       end(next)
-      leave(slot, next)
+      leave(line, next)
     }
-    slots.delete(entry.id)
+    holders.delete(entry.id)
   }
 
-  const leave = (slot: Slot, entry: Entry) => {
-    slot.head++
-    if (slot.head > 32 && slot.head * 2 > slot.entries.length) {
-      slot.entries.splice(0, slot.head)
-      slot.head = 0
+  const leave = (line: Line, entry: Entry) => {
+    line.head++
+    if (line.head > 32 && line.head * 2 > line.entries.length) {
+      line.entries.splice(0, line.head)
+      line.head = 0
     }
-    if (!entry.cancelled) slot.live--
+    if (!entry.cancelled) line.live--
   }
 
   const end = (entry: Entry) => {
     entry.state = "ended"
-    begun.delete(entry)
+    overdue.delete(entry)
     // whoever still holds the entry does not hold what it was about
     entry.params = undefined
     entry.fiber = undefined
@@ -392,20 +429,20 @@ export const makeServing = (options: Options): Serving => {
   }
 
   const cancel = (id: JsonRpc.Id) => {
-    const slot = slots.get(id)
-    if (slot === undefined || slot.live === 0) return
+    const holder = holders.get(id)
+    if (holder === undefined || !hasLive(holder)) return
     // the newest bearer of the id is meant
-    const entry = slot.entries.findLast((candidate, index) => index >= slot.head && !candidate.cancelled)
+    const entry = entriesOf(holder).findLast((candidate) => !candidate.cancelled)
     if (entry === undefined || cancellation.protectedMethods.has(entry.method)) return
     entry.cancelled = true
-    slot.live--
+    if (holder.line !== undefined) holder.line.live--
     if (entry.state === "running") {
       entry.fiber?.interruptUnsafe()
       return
     }
     if (cancellation.answered) answer(entry, undefined, requestCancelled())
     // one that waits for another of the same id leaves when its turn comes
-    if (slot.entries[slot.head] !== entry) return
+    if (holder !== entry) return
     stopWaiting(entry)
     end(entry)
     release(entry)
@@ -413,8 +450,7 @@ export const makeServing = (options: Options): Serving => {
 
   // ---- the end of everything
 
-  // one that was answered before its handler ended has left its id to others
-  const entries = () => [...new Set([...begun, ...[...slots.values()].flatMap(entriesOf)])]
+  const entries = () => [...overdue, ...[...holders.values()].flatMap(entriesOf)]
 
   const fibers = (): ReadonlyArray<Fiber.Fiber<unknown, unknown>> =>
     [...entries().map(({ fiber }) => fiber), notifications.fiber()].filter((fiber) => fiber !== undefined)
@@ -422,9 +458,8 @@ export const makeServing = (options: Options): Serving => {
   const forgetWaiting = () => {
     MutableList.clear(queue)
     notifications.forget()
-    for (const { entries, head } of slots.values()) {
-      const holder = entries[head]
-      if (holder?.state !== "waiting") continue
+    for (const holder of holders.values()) {
+      if (holder.state !== "waiting") continue
       stopWaiting(holder)
       end(holder)
       release(holder)
@@ -478,3 +513,5 @@ export const makeServing = (options: Options): Serving => {
     })
   }
 }
+
+const isExit = <A, E>(effect: Effect.Effect<A, E>): effect is Exit.Exit<A, E> => Exit.isExit(effect)

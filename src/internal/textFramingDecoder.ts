@@ -21,6 +21,7 @@ const TAIL_BYTES = 64
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const QUOTE = 0x22
 
@@ -53,6 +54,10 @@ export const makeTextDecoder = (
   // ---- complete lines
 
   const onLine = (bytes: Uint8Array): void => {
+    // most lines are a message and nothing else
+    if (mode !== "content-length" && block === undefined && reported === "nothing" && isMessage(bytes)) {
+      return onMessage(bytes, "line")
+    }
     const message = withoutCarriageReturn(withoutByteOrderMark(bytes))
     const text = trimEnd(message)
     if (block !== undefined) return onBlockLine(text, message, block)
@@ -187,9 +192,11 @@ export const makeTextDecoder = (
   }
 
   return {
-    push: (chunk) => {
-      let offset = 0
-      while (offset < chunk.length) {
+    push: (bytes, start) => {
+      // parts of a plain array are made several times faster than parts of a Node Buffer
+      const chunk = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
+      let offset = start
+      while (offset < chunk.length && !sink.isFull()) {
         if (inBody) {
           offset = body.read(chunk, offset)
           if (body.missing() === 0) finishBody()
@@ -208,8 +215,9 @@ export const makeTextDecoder = (
           line.push(rest)
           if (line.size() > maxLineBytes + 1) startOverlong(line.take())
         }
-        return
+        return chunk.length
       }
+      return offset
     },
     end: () => {
       if (inBody) {
@@ -246,6 +254,8 @@ const trimEnd = (bytes: Uint8Array): Uint8Array => {
 }
 
 const withoutCarriageReturn = (bytes: Uint8Array) => bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes
+
+const isMessage = (bytes: Uint8Array) => bytes[0] === OPEN_BRACE && bytes[bytes.length - 1] === CLOSE_BRACE
 
 const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x09 || byte === CARRIAGE_RETURN
 
