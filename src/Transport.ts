@@ -229,7 +229,6 @@ export interface Duplex {
 
 const MIB = 1024 * 1024
 const LATE = 5_000
-const WRITE_BYTES = 65_536
 
 // -----------------------------------------------------------------------------
 // constructors
@@ -255,9 +254,8 @@ export const make = Effect.fnUntraced(
     const stallTimeout = Duration.toMillis(Duration.fromInputUnsafe(options?.stallTimeout ?? "60 seconds"))
     const clock = yield* Clock.Clock
 
-    // what is queued together leaves together: in the next turn, or as soon as it fills a write
-    const nextTurn = (yield* Scheduler.Scheduler).makeDispatcher()
-    const atOnce = new Scheduler.MixedScheduler("sync").makeDispatcher()
+    // what is queued in one go leaves in one write, as soon as that is over; a turn of the event loop would cost more
+    const microtasks = new Scheduler.MixedScheduler("sync").makeDispatcher()
 
     const outbox = makeOutbox(maxQueuedBytes)
     const closed = Deferred.makeUnsafe<CloseReason>()
@@ -300,22 +298,17 @@ export const make = Effect.fnUntraced(
       }
     }
 
-    let writeDue: "not" | "in a turn" | "at once" = "not"
+    let isWriteDue = false
     const write = () => {
-      writeDue = "not"
+      isWriteDue = false
       work.openUnsafe()
     }
 
     const added = () => {
       update()
-      if (work.isOpen()) return
-      if (outbox.size() >= WRITE_BYTES && writeDue !== "at once") {
-        writeDue = "at once"
-        atOnce.scheduleTask(write, 0)
-      } else if (writeDue === "not") {
-        writeDue = "in a turn"
-        nextTurn.scheduleTask(write, 0)
-      }
+      if (isWriteDue || work.isOpen()) return
+      isWriteDue = true
+      microtasks.scheduleTask(write, 0)
     }
 
     const add = (frame: Framing.Frame) => {
