@@ -8,13 +8,11 @@
  *
  * @since 0.1.0
  */
-import type * as Arr from "effect/Array"
-import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as Pull from "effect/Pull"
+import type * as Cause from "effect/Cause"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
+import { decodeStream } from "./internal/decodeStream.ts"
 import { bodyOf, headOf, tailOf } from "./internal/frameParts.ts"
 import type { FrameSink } from "./internal/frameSink.ts"
 import { scanEnvelope } from "./internal/idScanner.ts"
@@ -145,14 +143,16 @@ export interface DecodeOptions {
  * **Details**
  *
  * `push` takes the next chunk and appends what it completes to `into`; `end` does the same for what the end of the input
- * completes. The cost is linear in the bytes, whatever the size of the chunks. Chunks are kept until the frames cut from
+ * completes. A consumer that wants few at a time says where in the chunk to start (`offset`, 0 by default) and how many
+ * items `into` may hold (`maxItems`, no limit by default): `push` returns the offset it reached. The cost is linear in the
+ * bytes, whatever the size of the chunks. Chunks are kept until the frames cut from
  * them are dropped, so they must not be written to afterwards.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Decoder {
-  readonly push: (chunk: Uint8Array, into: Array<Item>) => void
+  readonly push: (chunk: Uint8Array, into: Array<Item>, offset?: number, maxItems?: number) => number
   readonly end: (into: Array<Item>) => void
 }
 
@@ -207,22 +207,12 @@ export const frameOfText = (text: string, framing: Kind): Frame => frame(encoder
  * @since 0.1.0
  */
 export const makeDecoder = (options?: DecodeOptions): Decoder => {
-  const decoder = makeBurstDecoder(Infinity, options)
-  return {
-    push: (chunk, into) => {
-      decoder.push(chunk, 0, into)
-    },
-    end: decoder.end
-  }
-}
-
-/** A decoder that stops reading a chunk when `into` holds `maxItems`, and returns the offset reached. */
-const makeBurstDecoder = (maxItems: number, options?: DecodeOptions) => {
   const maxFrameBytes = options?.maxFrameBytes ?? defaultMaxFrameBytes
   const mode = options?.framing ?? "auto"
   let items: Array<Item> = []
+  let enough = Infinity
   const sink: FrameSink<Kind, Fault["reason"]> = {
-    isFull: () => items.length >= maxItems,
+    isFull: () => items.length >= enough,
     frame: (bytes, framing) => {
       items.push(frame(bytes, framing))
     },
@@ -244,11 +234,12 @@ const makeBurstDecoder = (maxItems: number, options?: DecodeOptions) => {
     ? makeLengthPrefixDecoder(maxFrameBytes, sink)
     : makeTextDecoder(mode, maxFrameBytes, sink)
   return {
-    push: (chunk: Uint8Array, offset: number, into: Array<Item>): number => {
+    push: (chunk, into, offset = 0, maxItems = Infinity) => {
       items = into
+      enough = maxItems
       return bytes.push(chunk, offset)
     },
-    end: (into: Array<Item>): void => {
+    end: (into) => {
       items = into
       bytes.end()
     }
@@ -257,9 +248,6 @@ const makeBurstDecoder = (maxItems: number, options?: DecodeOptions) => {
 
 const printable = (sample: Uint8Array) =>
   new TextDecoder().decode(sample).replace(/[^\x20-\x7e\u00a0-\ufffc]/g, "\u00b7")
-
-// few enough that most of what a message costs is garbage before the collector looks for the first time
-const MAX_BURST = 64
 
 /**
  * Decodes a stream of chunks into frames and faults.
@@ -283,48 +271,11 @@ const MAX_BURST = 64
  */
 export const decode =
   (options?: DecodeOptions) => <E, R>(self: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Item, E, R> =>
-    Stream.transformPull(self, (pull) =>
-      Effect.sync(() => {
-        const decoder = makeBurstDecoder(MAX_BURST, options)
-        let ended = false
-        let waiting: ReadonlyArray<Uint8Array> = []
-        let index = 0
-        let offset = 0
-
-        const decodeWaiting = () => {
-          const items: Array<Item> = []
-          for (let chunk = waiting[index]; chunk !== undefined && items.length < MAX_BURST; chunk = waiting[index]) {
-            offset = decoder.push(chunk, offset, items)
-            if (offset < chunk.length) continue
-            offset = 0
-            index++
-          }
-          return items
-        }
-
-        const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Item>, E, void, R> = Effect.suspend(() => {
-          const items = decodeWaiting()
-          if (isNonEmpty(items)) return Effect.succeed(items)
-          if (ended) return Cause.done()
-          return Effect.matchCauseEffect(pull, {
-            onSuccess: (chunks) => {
-              waiting = chunks
-              index = 0
-              return next
-            },
-            onFailure: (cause) => {
-              if (!Pull.isDoneCause(cause)) return Effect.failCause(cause)
-              ended = true
-              const items: Array<Item> = []
-              decoder.end(items)
-              return isNonEmpty(items) ? Effect.succeed(items) : Cause.done()
-            }
-          })
-        })
-        return next
-      }))
-
-const isNonEmpty = <A>(items: Array<A>): items is Arr.NonEmptyArray<A> => items.length > 0
+    decodeStream(self, () => makeDecoder(options), {
+      onChunks: () => {},
+      onError: (cause: Cause.Cause<E>) => cause,
+      onEnd: () => {}
+    })
 
 /**
  * Reads the text of a frame, strictly: bytes that are not UTF-8 are a {@link Fault}, never replacement characters.

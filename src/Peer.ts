@@ -576,12 +576,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
     else onMessage(parsed.success, item.bytes.length, framing, undefined)
   }
 
+  const isOverfull = () => transport.queuedBytesUnsafe() > transport.maxQueuedBytes + maxBufferedInput
+
+  const hasRoom = () => serving.bufferedBytes() < maxBufferedInput
+
   const bufferHasRoom: Effect.Effect<void> = Effect.suspend(() => {
     // what is answered without a handler, such as bad input, is bounded too
-    if (transport.queuedBytesUnsafe() > transport.maxQueuedBytes + maxBufferedInput) {
+    if (isOverfull()) {
       return Effect.andThen(transport.decongested, bufferHasRoom)
     }
-    if (serving.bufferedBytes() < maxBufferedInput) return Effect.void
+    if (hasRoom()) return Effect.void
     serving.onBuffered.closeUnsafe()
     // a turn later: room is made in the midst of what serving does
     return serving.onBuffered.await.pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(bufferHasRoom))
@@ -597,7 +601,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     // once a burst: a metric looks its context up with every change
     if (requests > 0) requestCounter.updateUnsafe(requests, services)
     if (notifications > 0) notificationCounter.updateUnsafe(notifications, services)
-    return bufferHasRoom
+    return isOverfull() || !hasRoom() ? bufferHasRoom : Effect.void
   }
 
   const reader: Fiber.Fiber<void, Transport.TransportError> = yield* Stream.runForEachArray(

@@ -10,6 +10,7 @@
  * @since 0.1.0
  */
 import * as NodeSink from "@effect/platform-node/NodeSink"
+import type * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -41,6 +42,11 @@ const failure = (method: string) => (cause: unknown) =>
 const makeStdio = (): Stdio.Stdio => {
   const writeStdout = install()
   const stdin = openStdin()
+  const write = (chunk: string | Uint8Array) =>
+    Effect.callback<void, PlatformError.PlatformError>((resume) => {
+      writeStdout(chunk, (error) =>
+        resume(error === null || error === undefined ? Effect.void : Effect.fail(failure("stdout")(error))))
+    })
   return Stdio.make({
     args: Effect.sync(() => process.argv.slice(2)),
     stdinIsTerminal: Effect.sync(() => isatty(0)),
@@ -49,11 +55,8 @@ const makeStdio = (): Stdio.Stdio => {
     stdin,
     // one write at a time, taken when its callback came: what is flushed is known, and what queues up meanwhile is joined
     stdout: () =>
-      Sink.forEach((chunk: string | Uint8Array) =>
-        Effect.callback<void, PlatformError.PlatformError>((resume) => {
-          writeStdout(chunk, (error) =>
-            resume(error === null || error === undefined ? Effect.void : Effect.fail(failure("stdout")(error))))
-        })
+      Sink.forEachArray((chunks: Arr.NonEmptyReadonlyArray<string | Uint8Array>) =>
+        chunks.length === 1 ? write(chunks[0]) : Effect.forEach(chunks, write, { discard: true })
       ),
     stderr: (options) =>
       NodeSink.fromWritable({

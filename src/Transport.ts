@@ -26,6 +26,7 @@ import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as Framing from "./Framing.ts"
+import { decodeStream } from "./internal/decodeStream.ts"
 import { makeOutbox } from "./internal/outbox.ts"
 
 // -----------------------------------------------------------------------------
@@ -368,6 +369,7 @@ export const make = Effect.fnUntraced(
 
     yield* Effect.addFinalizer(() => Effect.sync(() => closeOutput(new Ended())))
 
+    const maxFrameBytes = options?.maxFrameBytes ?? (framing === "native" ? 64 * MIB : undefined)
     const maxSendBytes = options?.maxSendBytes ?? (framing === "native" ? MIB : Infinity)
 
     const mayAdd = (frame: Framing.Frame) =>
@@ -398,24 +400,21 @@ export const make = Effect.fnUntraced(
       })
 
     return Transport.of({
-      incoming: duplex.input.pipe(
-        Stream.mapArray((chunks) => {
-          arrivals += chunks.length
+      incoming: decodeStream(duplex.input, () => Framing.makeDecoder({ framing, maxFrameBytes }), {
+        onChunks: (count) => {
+          arrivals += count
           lastArrival = clock.currentTimeMillisUnsafe()
-          return chunks
-        }),
-        Stream.catchCause((cause): Stream.Stream<never, TransportError> => {
-          if (Cause.hasInterruptsOnly(cause)) return Stream.failCause(Cause.interrupt())
+        },
+        onError: (cause) => {
+          if (Cause.hasInterruptsOnly(cause)) return Cause.interrupt()
           const reason = inputReason(Cause.squash(cause))
           Deferred.doneUnsafe(closed, Exit.succeed(reason))
-          return reason._tag === "InputEnded" ? Stream.empty : Stream.fail(new TransportError({ reason }))
-        }),
-        Framing.decode({
-          framing,
-          maxFrameBytes: options?.maxFrameBytes ?? (framing === "native" ? 64 * MIB : undefined)
-        }),
-        Stream.onEnd(Effect.sync(() => Deferred.doneUnsafe(closed, Exit.succeed(new InputEnded()))))
-      ),
+          return reason._tag === "InputEnded" ? undefined : Cause.fail(new TransportError({ reason }))
+        },
+        onEnd: () => {
+          Deferred.doneUnsafe(closed, Exit.succeed(new InputEnded()))
+        }
+      }),
       send,
       trySendUnsafe: (frame) => {
         if (!mayAdd(frame)) return false

@@ -168,7 +168,8 @@ export const makeServing = (options: Options): Serving => {
     onBusy: updateDrained
   })
 
-  const entriesOf = (holder: Entry) => holder.line === undefined ? [holder] : holder.line.entries.slice(holder.line.head)
+  const entriesOf = (holder: Entry) =>
+    holder.line === undefined ? [holder] : holder.line.entries.slice(holder.line.head)
 
   // ---- replies
 
