@@ -60,7 +60,8 @@ export const describe = (reason: StopReason): string => {
  *
  * **Details**
  *
- * `Started`: working directory and idle timeout in milliseconds (0: none). `ParentPoll` is told only on demand.
+ * `Started`: working directory and idle timeout in milliseconds (0: none). `ParentPoll` is told only on demand, after
+ * each look: `alive` is false when one of `pids` was seen to be gone, and `ParentExit` follows.
  * `ParentWatchDisabled` says why the parent is not watched. `CutOff` counts the requests that were still running when
  * the time to drain was over, `Unflushed` the bytes that nobody had read by then. The last event is `Stopped`,
  * or `Failed` where the server ended with an error.
@@ -73,7 +74,7 @@ export type Event =
   | { readonly _tag: "Request"; readonly id: Id; readonly method: string }
   | { readonly _tag: "Response"; readonly id: Id; readonly method: string; readonly isError: boolean }
   | { readonly _tag: "BadInput"; readonly reason: BadInputReason; readonly message: string }
-  | { readonly _tag: "ParentPoll"; readonly pids: ReadonlyArray<number> }
+  | { readonly _tag: "ParentPoll"; readonly pids: ReadonlyArray<number>; readonly alive: boolean }
   | { readonly _tag: "ParentWatchDisabled"; readonly why: string }
   | { readonly _tag: "ParentExit"; readonly pid: number; readonly why: string }
   | { readonly _tag: "IdleTimeout"; readonly idleTimeout: number }
@@ -99,16 +100,19 @@ export type BadInputReason =
   | "Incomplete"
 
 /**
- * Takes each event, synchronously; it must not throw and should be quick. By default events go nowhere.
+ * Takes each event, synchronously; it must not throw and should be quick. By default events go nowhere. The option
+ * `events` of `StdioRuntime.runMain` sets it for a process: `true` writes a JSON line an event to standard error.
  *
- * **Example** (Events as JSON lines on stderr)
+ * **Example** (Counting the requests of one server)
  *
  * ```ts
- * import * as Layer from "effect/Layer"
+ * import * as Effect from "effect/Effect"
  * import * as Lifecycle from "effect-stdio/Lifecycle"
+ * import * as Server from "effect-stdio/Server"
  *
- * const layer = Layer.succeed(Lifecycle.Observer, (event) => {
- *   process.stderr.write(`${JSON.stringify(event)}\n`)
+ * let requests = 0
+ * const program = Effect.provideService(Server.run(), Lifecycle.Observer, (event) => {
+ *   if (event._tag === "Request") requests++
  * })
  * ```
  *

@@ -139,12 +139,26 @@ export interface Stats {
   readonly messages: number
   /** Frames and faults that were no valid message. */
   readonly badInput: number
-  /** Of these, those that could have been answered but were not: too many a second, or `onBadInput` is `count`. */
+  /** Of these, those that could have been answered but were not: too many a second, or `onBadInput` says so. */
   readonly unanswered: number
   /** Requests whose handler answered nothing, on purpose. */
   readonly noReplies: number
   /** Responses that belong to no waiting call: late, doubled, or to an id never used. */
   readonly strayResponses: number
+}
+
+/**
+ * What is known of input that is no valid message.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface BadInput {
+  readonly reason: Lifecycle.BadInputReason
+  /** The id to answer under; null where none could be read. */
+  readonly id: JsonRpc.Id | null
+  /** The answer that it gets when nothing else is said. */
+  readonly error: JsonRpc.JsonRpcError
 }
 
 /**
@@ -189,8 +203,8 @@ export interface Options<out R = never> {
   readonly batch?: "serve" | "refuse" | (() => "serve" | "refuse") | undefined
   /** What a request gets whose id is in flight already: refused with -32600, or served after the first. @default "refuse" */
   readonly duplicateIds?: "refuse" | "serve" | undefined
-  /** Whether input that is no valid message is answered (we are the server of a host), or skipped and counted (we talk to a child). @default "reply" */
-  readonly onBadInput?: "reply" | "count" | undefined
+  /** Whether input that is no valid message is answered (we are the server of a host), or skipped and counted (we talk to a child); a function says with what, or undefined for nothing. @default "reply" */
+  readonly onBadInput?: "reply" | "count" | ((bad: BadInput) => JsonRpc.JsonRpcError | undefined) | undefined
   /** Bytes of requests and notifications, 256 added to each, that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
   readonly maxBufferedInput?: number | undefined
   /** Deadline of our own calls. Zero or infinity: none. @default "30 seconds" */
@@ -318,7 +332,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const profile = options?.profile ?? "strict"
   const cancellation = options?.cancellation ?? Cancellation.none
-  const answersBadInput = (options?.onBadInput ?? "reply") === "reply"
+  const onBadInput = options?.onBadInput ?? "reply"
   const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
   const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
   const decode = JsonRpc.decodeWith(profile)
@@ -490,11 +504,21 @@ export const make = Effect.fnUntraced(function*<R = never>(
     const isAnswer = bad.responseShaped || bad.reason === "NotAMessage"
     if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
     if (bad.responseShaped) return
-    if (answersBadInput && (bad.id !== null || mayAnswerNull())) {
-      replies.fail(bad.id, { code, message: bad.message }, { framing, batch })
+    const answer = answerTo(bad, { code, message: bad.message })
+    if (answer !== undefined && (bad.id !== null || mayAnswerNull())) {
+      replies.fail(bad.id, answer, { framing, batch })
     } else {
       unanswered++
     }
+  }
+
+  const answerTo = (
+    { id, reason }: Pick<BadInput, "id" | "reason">,
+    error: { readonly code: number; readonly message: string }
+  ) => {
+    if (onBadInput === "reply") return error
+    if (onBadInput === "count") return undefined
+    return safely(() => onBadInput({ reason, id, error: new JsonRpc.JsonRpcError(error) }), error)
   }
 
   const settleUnreadable = (id: JsonRpc.Id, detail: string) =>

@@ -259,6 +259,43 @@ export const rawNotification: {
     notifications: new Map<string, NotificationHandler<R | R2>>(self.notifications).set(method, handler)
   }))
 
+/**
+ * Wraps the handlers of all requests: the place for what they share, such as telling what died, measuring, or asking
+ * who is there. A method without a handler is not wrapped.
+ *
+ * **Example** (Telling which handler died)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Router from "effect-stdio/Router"
+ *
+ * const router = Router.empty.pipe(
+ *   Router.rawRequest("crash", () => Effect.die(new Error("boom"))),
+ *   Router.mapRequests((handler) => (params, info) =>
+ *     handler(params, info).pipe(Effect.tapDefect((defect) => Effect.logError(info.method, defect)))
+ *   )
+ * )
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const mapRequests: {
+  <R, R2>(wrap: (handler: RequestHandler<R>) => RequestHandler<R2>): (self: Router<R>) => Router<R | R2>
+  <R, R2>(self: Router<R>, wrap: (handler: RequestHandler<R>) => RequestHandler<R2>): Router<R | R2>
+} = dual(
+  2,
+  <R, R2>(self: Router<R>, wrap: (handler: RequestHandler<R>) => RequestHandler<R2>): Router<R | R2> =>
+    make<R | R2>({
+      ...self,
+      requests: new Map<string, RequestHandler<R | R2>>(Array.from(self.requests, ([method, handler]) => [
+        method,
+        wrap(handler)
+      ])),
+      otherRequests: self.otherRequests === undefined ? undefined : wrap(self.otherRequests)
+    })
+)
+
 // -----------------------------------------------------------------------------
 // private helpers
 // -----------------------------------------------------------------------------

@@ -29,6 +29,7 @@ import { inspect } from "node:util"
 import { openStdin } from "./internal/adapters/stdinPump.ts"
 import { install } from "./internal/adapters/stdoutGuard.ts"
 import { own, within } from "./internal/bounded.ts"
+import * as Lifecycle from "./Lifecycle.ts"
 import * as ParentProbe from "./ParentProbe.ts"
 import * as Watchdog from "./Watchdog.ts"
 
@@ -89,6 +90,8 @@ export const layer: Layer.Layer<Stdio.Stdio> = Layer.sync(Stdio.Stdio, makeStdio
 export interface Options<ROut, E> {
   /** Provides what the effect needs; released within half a second when the effect has ended. */
   readonly layer: Layer.Layer<ROut, E, Stdio.Stdio>
+  /** Whether each event of `Lifecycle` is written to standard error as a line of JSON, or the function that takes it. @default false */
+  readonly events?: boolean | ((event: Lifecycle.Event) => void) | undefined
   /** What a promise does that is rejected without anybody looking: it is logged, or it ends the program with 1. @default "log" */
   readonly unhandledRejections?: "log" | "fail" | undefined
 }
@@ -188,6 +191,8 @@ export const runMain = <A, E, ROut, E2>(
     Context.empty().pipe(
       Context.add(Stdio.Stdio, stdio),
       Context.add(Watchdog.Probe, ParentProbe.probe),
+      // here the layer sees it too: the watchdog tells what it does
+      Context.add(Lifecycle.Observer, observerOf(options.events)),
       Context.add(Logger.LogToStderr, true)
     )
   )(runWithLayer(
@@ -228,6 +233,11 @@ const exitCode = (exit: Exit.Exit<unknown, unknown>, signalled: boolean): number
 
 const report = (text: string) => {
   process.stderr.write(`${text}\n`)
+}
+
+const observerOf = (events: Options<never, never>["events"]): ((event: Lifecycle.Event) => void) | undefined => {
+  if (events === true) return (event) => report(JSON.stringify(event))
+  return events === false ? undefined : events
 }
 
 // shows anything that can be thrown, and never throws itself

@@ -45,7 +45,7 @@ export interface Options {
   readonly parentPoll?: Duration.Input | undefined
   /** Processes the server depends on. @default the parent and, where it is a wrapper such as npx or sh, what stands above it */
   readonly parentPids?: ReadonlyArray<number> | undefined
-  /** Whether each look at the parent is a `ParentPoll` event. @default false */
+  /** Whether each look at the parent is a `ParentPoll` event, which says what was seen. @default false */
   readonly pollEvents?: boolean | undefined
 }
 
@@ -55,7 +55,7 @@ export interface Options {
 
 /**
  * Looks at processes. The default sees none, which disables the parent watch; `ParentProbe.layer` looks at those of the
- * operating system, and `StdioRuntime` provides it.
+ * operating system, and `StdioRuntime` provides it. A look that dies is logged, and what it looked at counts as alive.
  *
  * @category services
  * @since 0.1.0
@@ -166,6 +166,8 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
           return Effect.never
         })
 
+      const inspect = (pid: number) => orElse<Liveness, Liveness>(probe.inspect(pid), { _tag: "Alive" })
+
       const exited = (pid: number, why: string): Lifecycle.StopReason => {
         observe?.({ _tag: "ParentExit", pid, why })
         return { _tag: "ParentExited", pid, why }
@@ -173,32 +175,35 @@ export const layer = (options?: Options): Layer.Layer<Watchdog> =>
 
       const parentExited: Effect.Effect<Lifecycle.StopReason> = Effect.gen(function*() {
         if (poll === 0) return yield* Effect.never
-        const parent = yield* probe.parentPid
-        const pids = options?.parentPids ?? (yield* probe.defaultPids)
+        const parent = yield* orElse(probe.parentPid, undefined)
+        const pids = options?.parentPids ?? (yield* orElse(probe.defaultPids, []))
         if (pids.length === 0) return yield* disabled("there is no parent to watch")
         const watched: Array<{ readonly pid: number; readonly identity: string | undefined }> = []
         for (const pid of pids) {
           if (!Number.isSafeInteger(pid) || pid <= 1) return yield* disabled(`pid ${pid} cannot be a parent to watch`)
-          const liveness = yield* probe.inspect(pid)
+          const liveness = yield* inspect(pid)
           if (liveness._tag === "Gone") {
             return yield* disabled(`process ${pid} is not alive at the start: ${liveness.why}`)
           }
           watched.push({ pid, identity: liveness.identity })
         }
-        while (true) {
-          yield* Effect.sleep(poll)
-          if (options?.pollEvents === true) observe?.({ _tag: "ParentPoll", pids })
+        const findGone = Effect.gen(function*() {
           for (const { identity, pid } of watched) {
-            const liveness = yield* probe.inspect(pid)
-            if (liveness._tag === "Gone") return exited(pid, liveness.why)
+            const liveness = yield* inspect(pid)
+            if (liveness._tag === "Gone") return { pid, why: liveness.why }
             if (identity !== undefined && liveness.identity !== undefined && liveness.identity !== identity) {
-              return exited(pid, "another process has its pid")
+              return { pid, why: "another process has its pid" }
             }
           }
-          if (options?.parentPids === undefined) {
-            const now = yield* probe.parentPid
-            if (now !== parent) return exited(parent, `our parent is now process ${now}`)
-          }
+          if (options?.parentPids !== undefined || parent === undefined) return undefined
+          const now = yield* orElse(probe.parentPid, parent)
+          return now === parent ? undefined : { pid: parent, why: `our parent is now process ${now}` }
+        })
+        while (true) {
+          yield* Effect.sleep(poll)
+          const gone = yield* findGone
+          if (options?.pollEvents === true) observe?.({ _tag: "ParentPoll", pids, alive: gone === undefined })
+          if (gone !== undefined) return exited(gone.pid, gone.why)
         }
       })
 
@@ -230,6 +235,10 @@ const millis = (duration: Duration.Input): number => {
   const value = Duration.toMillis(Duration.fromInputUnsafe(duration))
   return Number.isFinite(value) ? Math.max(0, value) : 0
 }
+
+/** A probe that dies has seen nothing: the watch goes on with what it knew. */
+const orElse = <A, B>(look: Effect.Effect<A>, otherwise: B): Effect.Effect<A | B> =>
+  Effect.catchDefect(look, (defect) => Effect.as(Effect.logWarning("the watchdog's probe died", defect), otherwise))
 
 /** Lets input that waits be read, a few turns of the event loop, and tells whether there was none. */
 const nothingArrives = (activity: Peer.Activity): Effect.Effect<boolean> =>

@@ -3,12 +3,14 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Framing from "effect-stdio/Framing"
+import type * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
-import type * as JsonRpc from "effect-stdio/Schema"
+import * as JsonRpc from "effect-stdio/Schema"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { connect, failure, success } from "./utils/peer.ts"
+import { counted } from "./utils/bytes.ts"
+import { connect, failure, makeLog, success } from "./utils/peer.ts"
 
 const SECRET = "hunter2-planted"
 
@@ -223,6 +225,72 @@ describe("is counted", () => {
         noReplies: 0,
         strayResponses: 2
       })
+    }))
+})
+
+describe("is answered as a function says", () => {
+  const junk = "{\"jsonrpc\":\"2.0\",\"id\":1\n"
+  const malformed = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":5}\n"
+
+  it.effect("with nothing for text that is not JSON, while all else gets its usual answer", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({
+        router,
+        onBadInput: ({ error, reason }) => reason === "InvalidJson" ? undefined : error
+      })
+      yield* peer.feed(junk + malformed + ping(1))
+      yield* peer.expectSent(wrongMethod(7), success(1, "pong"))
+      assert.deepInclude(yield* peer.peer.stats, { badInput: 2, unanswered: 1 })
+    }))
+
+  it.effect("with an error of its own, under the id that was read and in the framing that it came in", () =>
+    Effect.gen(function*() {
+      const seen: Array<Omit<Peer.BadInput, "error">> = []
+      const peer = yield* connect({
+        router,
+        onBadInput: ({ id, reason }) => {
+          seen.push({ id, reason })
+          return new JsonRpc.JsonRpcError({ code: 4000, message: "not today", data: { reason } })
+        }
+      })
+      yield* peer.feed(junk + counted(malformed.trim()))
+      yield* peer.settled
+      const answer = (id: JsonRpc.Id | null, reason: string) => {
+        const error = { code: 4000, message: "not today", data: { reason } }
+        return JSON.stringify({ jsonrpc: "2.0", id, error })
+      }
+      assert.strictEqual(
+        yield* peer.sentText,
+        `${answer(null, "InvalidJson")}\n${counted(answer(7, "InvalidMethod"))}`
+      )
+      assert.deepStrictEqual(seen, [{ id: null, reason: "InvalidJson" }, { id: 7, reason: "InvalidMethod" }])
+    }))
+
+  it.effect("at most ten times a second where no id was read", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ router, onBadInput: ({ error }) => error })
+      yield* peer.feed(junk.repeat(25))
+      yield* peer.expectSent(...Array.from({ length: 10 }, () => notJson))
+    }))
+
+  it.effect("and as usual when the function throws, which is logged", () =>
+    Effect.gen(function*() {
+      const log = makeLog()
+      const onBadInput = (): never => {
+        throw new Error("no answer")
+      }
+      const peer = yield* Effect.provide(connect({ router, onBadInput }), log.layer)
+      yield* peer.feed(junk + ping(1))
+      yield* peer.expectSent(notJson, success(1, "pong"))
+      assert.strictEqual(log.lines.length, 1)
+      assert.match(log.lines[0] ?? "", /an option of the peer threw.*no answer/)
+    }))
+
+  it.effect("which is not asked about what has the shape of a response", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ router, onBadInput: ({ error }) => error })
+      yield* peer.feed(`{"id":1,"result":1}\n${ping(1)}`)
+      yield* peer.expectSent(success(1, "pong"))
     }))
 })
 

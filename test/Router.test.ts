@@ -342,6 +342,50 @@ describe("which handler is asked", () => {
     }))
 })
 
+describe("wrapping all request handlers", () => {
+  const Name = Context.Service<string>("test/Name")
+
+  it.effect("reaches those of a method and that of all others, and leaves notifications and unknown methods alone", () =>
+    Effect.gen(function*() {
+      const log: Array<string> = []
+      const note = (entry: string) =>
+        Effect.sync(() => {
+          log.push(entry)
+        })
+      const handlers = Router.empty.pipe(
+        Router.rawRequest("a", () => Effect.succeed("raw")),
+        Router.request("b", { params: Nothing, result: Schema.String }, () => Effect.die(new Error("boom"))),
+        Router.rawNotification("n", () => note("n"))
+      )
+      const noted = Router.mapRequests((handler: Router.RequestHandler) => (params, info) =>
+        note(`${info.method} ${info.id}`).pipe(
+          Effect.andThen(handler(params, info)),
+          Effect.tapDefect((defect) => note(String(defect)))
+        )
+      )
+      const requests = [{ id: 1, method: "a" }, { id: 2, method: "b" }, { method: "n" }, { id: 3, method: "c" }]
+      assert.deepStrictEqual(yield* answers(noted(handlers), ...requests), [
+        success(1, "raw"),
+        failure(2, -32603, "Internal error"),
+        failure(3, -32601, "Method not found: c")
+      ])
+      assert.deepStrictEqual(log.splice(0).toSorted(), ["Error: boom", "a 1", "b 2", "n"])
+      yield* answers(noted(Router.raw(() => Effect.succeed("any"))), { id: 4, method: "c" })
+      assert.deepStrictEqual(log, ["c 4"])
+    }))
+
+  it.effect("may need services of its own", () =>
+    Effect.gen(function*() {
+      const router = Router.mapRequests(
+        Router.rawRequest(Router.empty, "hello", () => Effect.succeed("Hello")),
+        (handler) => (params, info) =>
+          Effect.flatMap(Name, (name) => Effect.map(handler(params, info), (word) => `${String(word)}, ${name}!`))
+      )
+      const sent = yield* Effect.provideService(answers(router, { id: 1, method: "hello" }), Name, "Ada")
+      assert.deepStrictEqual(sent, [success(1, "Hello, Ada!")])
+    }))
+})
+
 it.effect("a raw notification handler gets params as they came, and the method", () =>
   Effect.gen(function*() {
     const seen: Array<unknown> = []

@@ -449,15 +449,68 @@ describe("the parent", () => {
       assert.deepStrictEqual(yield* server.ended, { _tag: "InputEnded" })
     }))
 
-  it.effect("is told at every look where that is asked for", () =>
+  it.effect("is told after every look where that is asked for, with what was seen", () =>
     Effect.gen(function*() {
       const system = makeSystem({ 42: alive(), 41: alive() }, [42, 41])
       const { events } = yield* watch(system.probe, { pollEvents: true })
       yield* TestClock.adjust("60 seconds")
-      const poll: Lifecycle.Event = { _tag: "ParentPoll", pids: [42, 41] }
+      const poll: Lifecycle.Event = { _tag: "ParentPoll", pids: [42, 41], alive: true }
       assert.deepStrictEqual(events, [poll, poll])
       system.set(42, gone)
       yield* TestClock.adjust("30 seconds")
-      assert.deepStrictEqual(events, [poll, poll, poll, { _tag: "ParentExit", pid: 42, why: "no such process" }])
+      assert.deepStrictEqual(events, [
+        poll,
+        poll,
+        { ...poll, alive: false },
+        { _tag: "ParentExit", pid: 42, why: "no such process" }
+      ])
+    }))
+
+  it.effect("counts as alive while the probe dies, and is watched on", () =>
+    Effect.gen(function*() {
+      const system = makeSystem({ 42: alive(), 41: alive() }, [42, 41])
+      let dies = false
+      const careless = <A>(look: Effect.Effect<A>) =>
+        Effect.suspend(() => dies ? Effect.die(new Error("no permission")) : look)
+      const { events, exited } = yield* watch({
+        parentPid: careless(system.probe.parentPid),
+        defaultPids: system.probe.defaultPids,
+        inspect: (pid) => pid === 42 ? careless(system.probe.inspect(pid)) : system.probe.inspect(pid)
+      }, { pollEvents: true })
+      dies = true
+      yield* TestClock.adjust("60 seconds")
+      const poll: Lifecycle.Event = { _tag: "ParentPoll", pids: [42, 41], alive: true }
+      assert.deepStrictEqual([yield* exited, events], [undefined, [poll, poll]])
+      system.set(41, gone)
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(yield* exited, { _tag: "ParentExited", pid: 41, why: "no such process" })
+    }))
+
+  it.effect("is not watched, which is told, when the probe dies before it has found one", () =>
+    Effect.gen(function*() {
+      const dies = Effect.die(new Error("no permission"))
+      const { events, exited } = yield* watch({ parentPid: dies, defaultPids: dies, inspect: () => dies })
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([yield* exited, events], [undefined, [
+        { _tag: "ParentWatchDisabled", why: "there is no parent to watch" }
+      ]])
+    }))
+
+  it.effect("does not count as another one when the probe could not tell our parent at the start", () =>
+    Effect.gen(function*() {
+      const system = makeSystem({ 42: alive() }, [42])
+      let dies = true
+      const parentPid = Effect.suspend(() => dies ? Effect.die(new Error("no permission")) : system.probe.parentPid)
+      const { exited } = yield* watch({
+        parentPid,
+        defaultPids: system.probe.defaultPids,
+        inspect: system.probe.inspect
+      })
+      dies = false
+      yield* TestClock.adjust("30 seconds")
+      assert.isUndefined(yield* exited)
+      system.set(42, gone)
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(yield* exited, { _tag: "ParentExited", pid: 42, why: "no such process" })
     }))
 })

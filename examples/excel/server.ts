@@ -10,7 +10,6 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as Layer from "effect/Layer"
 import { parseArgs } from "node:util"
-import * as Lifecycle from "../../src/Lifecycle.ts"
 import * as Mcp from "../../src/Mcp.ts"
 import * as StdioRuntime from "../../src/StdioRuntime.ts"
 import { ExcelTools } from "./tools.ts"
@@ -33,11 +32,4 @@ const workbooks = Workbooks.layer({ root: folder ?? process.cwd() }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 
-const observer = Layer.succeed(
-  Lifecycle.Observer,
-  events ? (event) => process.stderr.write(`${JSON.stringify(event)}\n`) : undefined
-)
-
-StdioRuntime.runMain(server, {
-  layer: Layer.merge(Mcp.layerStdio(), workbooks).pipe(Layer.provideMerge(observer))
-})
+StdioRuntime.runMain(server, { layer: Layer.merge(Mcp.layerStdio(), workbooks), events })

@@ -6,7 +6,6 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { parseArgs } from "node:util"
 import * as Cancellation from "../../src/Cancellation.ts"
-import * as Lifecycle from "../../src/Lifecycle.ts"
 import type * as Server from "../../src/Server.ts"
 import * as StdioTransport from "../../src/StdioTransport.ts"
 import * as Watchdog from "../../src/Watchdog.ts"
@@ -76,7 +75,7 @@ export const serverOptions = (flags: Flags) =>
     drainTimeout: duration(flags.drain)
   }) satisfies Server.Options
 
-/** The layers that the flags ask for: connection, watchdog, and events as JSON lines on standard error. */
+/** The layers that the flags ask for: connection and watchdog. */
 export const layer = (flags: Flags) =>
   Layer.merge(
     StdioTransport.layer({ framing: flags.framing, maxFrameBytes: flags["max-frame"] }),
@@ -86,14 +85,4 @@ export const layer = (flags: Flags) =>
       parentPids: flags["parent-pid"] === undefined ? undefined : [flags["parent-pid"]],
       parentPoll: duration(flags["parent-poll"])
     })
-  ).pipe(Layer.provideMerge(events(flags)))
-
-const events = (flags: Flags) =>
-  Layer.succeed(
-    Lifecycle.Observer,
-    flags.events === true
-      ? (event) => {
-        process.stderr.write(`${JSON.stringify(event)}\n`)
-      }
-      : undefined
   )

@@ -23,5 +23,5 @@ StdioRuntime.runMain(
     concurrency,
     drainTimeout
   }),
-  { layer: Flags.layer({ idle: "0s", ...flags }) }
+  { layer: Flags.layer({ idle: "0s", ...flags }), events: flags.events }
 )

@@ -100,4 +100,7 @@ const router = Router.empty.pipe(
 
 const flags = Flags.read()
 
-StdioRuntime.runMain(Server.run({ router, ...Flags.serverOptions(flags) }), { layer: Flags.layer(flags) })
+StdioRuntime.runMain(Server.run({ router, ...Flags.serverOptions(flags) }), {
+  layer: Flags.layer(flags),
+  events: flags.events
+})
