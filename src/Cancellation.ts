@@ -4,6 +4,7 @@
  * JSON-RPC 2.0 has no word for it; the protocols on top each have their own. A strategy names the notification, reads
  * and writes its params, and says whether a cancelled request is still answered.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"

@@ -6,6 +6,7 @@
  * first two, mixed, on one pipe. The one idea to know: whatever is wrong with a frame becomes a {@link Fault} *in* the
  * stream, so that its neighbours live.
  *
+ * @module
  * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
@@ -152,7 +153,9 @@ export interface DecodeOptions {
  * @since 0.1.0
  */
 export interface Decoder {
+  /** Takes the next chunk, and returns the offset it reached. */
   readonly push: (chunk: Uint8Array, into: Array<Item>, offset?: number, maxItems?: number) => number
+  /** Takes the end of the input. */
   readonly end: (into: Array<Item>) => void
 }
 

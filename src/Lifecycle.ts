@@ -4,6 +4,7 @@
  * Events are plain tagged values given to one {@link Observer}. They hold ids, methods and sizes, never params or
  * results, so that they can be logged as they are.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

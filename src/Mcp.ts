@@ -5,6 +5,7 @@
  * Nothing of MCP is written anew. Tools and the rest are registered as with `McpServer.layerStdio`; what changes is
  * everything around them: framing, limits, cancellation, draining, and an end that comes.
  *
+ * @module
  * @since 0.1.0
  */
 import * as McpProtocol from "effect/ai/McpProtocol"

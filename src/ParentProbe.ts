@@ -5,6 +5,7 @@
  * same pid from the one that was there, and what stands above our parent. A probe never throws, and what it cannot find
  * out counts as alive.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"

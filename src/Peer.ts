@@ -6,6 +6,7 @@
  * cancellations, and a handler may call the other side back. Every request is answered exactly once, and every call
  * settles.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

@@ -5,6 +5,7 @@
  * write as JSON (dates become ISO text, bytes base64). The only error it may fail with is `JsonRpcError`, which travels
  * to the caller unchanged; everything else is a defect and is masked. A raw handler takes every method instead.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"

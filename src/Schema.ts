@@ -7,6 +7,7 @@
  *
  * The barrel exports this module as `JsonRpc`, since programs import Effect's own `Schema` too.
  *
+ * @module JsonRpc
  * @since 0.1.0
  */
 import * as Exit from "effect/Exit"

@@ -5,6 +5,7 @@
  * gone, idle time, no first message, and a request to stop is its {@link StopReason}; then what is in flight may finish
  * for a bounded time, is cut off with an answer, and what was answered is flushed.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"

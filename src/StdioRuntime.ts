@@ -7,6 +7,7 @@
  * installs that guard; import `effect-stdio/stdout-guard` first when dependencies print while they load. Out of reach are
  * `fs.writeSync(1, …)`, native add-ons, and child processes that inherit standard output.
  *
+ * @module
  * @since 0.1.0
  */
 import * as NodeSink from "@effect/platform-node/NodeSink"

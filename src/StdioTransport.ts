@@ -3,6 +3,7 @@
  *
  * `StdioRuntime` provides a `Stdio` that owns the process's real output; `Stdio.layerTest` provides one for tests.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"

@@ -4,6 +4,7 @@
  *
  * It needs no test framework, and with Effect's TestClock no test sleeps.
  *
+ * @module
  * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"

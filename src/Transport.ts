@@ -6,6 +6,7 @@
  * reading cannot make this side grow without bound. Transports are values; the tag {@link Transport} exists for programs
  * that have exactly one.
  *
+ * @module
  * @since 0.1.0
  */
 import type * as Arr from "effect/Array"

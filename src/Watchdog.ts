@@ -4,6 +4,7 @@
  * Each watch says why it fired. All time comes from Effect's Clock, and what is known of other processes from a
  * {@link Probe}, so that a test needs neither a second nor a process.
  *
+ * @module
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
@@ -65,6 +66,7 @@ export interface Probe {
   readonly parentPid: Effect.Effect<number>
   /** The processes to watch by default: our parent first, then what stands above it as long as the nearer is a wrapper. */
   readonly defaultPids: Effect.Effect<ReadonlyArray<number>>
+  /** Whether the process with this pid is there. */
   readonly inspect: (pid: number) => Effect.Effect<Liveness>
 }
 

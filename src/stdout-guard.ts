@@ -3,6 +3,7 @@
  * start the program with `node --import effect-stdio/stdout-guard`. `StdioRuntime` installs the same guard, but only when
  * the program runs.
  *
+ * @module
  * @since 0.1.0
  */
 import { install } from "./internal/adapters/stdoutGuard.ts"

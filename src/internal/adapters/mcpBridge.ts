@@ -9,6 +9,7 @@
 import * as McpSchema from "effect/ai/McpSchema"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -22,6 +23,7 @@ import * as RpcServer from "effect/rpc/RpcServer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Tracer from "effect/Tracer"
 import * as Peer from "../../Peer.ts"
 import * as Router from "../../Router.ts"
 import { ErrorCode, JsonRpcError } from "../../Schema.ts"
@@ -63,7 +65,8 @@ const decodeInitializeResult = Schema.decodeUnknownOption(Schema.Struct({ protoc
 interface Pending {
   readonly method: string
   readonly exit: Deferred.Deferred<RpcMessage.ExitEncoded<unknown, unknown>>
-  readonly ended: Latch.Latch
+  /** Made when somebody waits for it. */
+  ended: Latch.Latch | undefined
 }
 
 /** @internal */
@@ -180,14 +183,14 @@ export const makeMcpBridge = Effect.fnUntraced(
     // ---- to McpServer
 
     const forward = (method: string, params: unknown, id: Id): Effect.Effect<unknown, JsonRpcError> =>
-      Effect.gen(function*() {
+      Effect.contextWith((context: Context.Context<never>) => {
+        const ending = pending.get(id)
         // one that was answered before its time may still be ending under this id
-        for (let ending = pending.get(id); ending !== undefined; ending = pending.get(id)) yield* ending.ended.await
-        if (stopping && method === LISTEN) return subscriptionEnded(id)
-        const ended = Latch.makeUnsafe(false)
+        if (ending !== undefined) return Effect.andThen(untilEnded(ending), forward(method, params, id))
+        if (stopping && method === LISTEN) return Effect.succeed(subscriptionEnded(id))
+        const span = Context.getOrUndefined(context, Tracer.ParentSpan)
         const exit = Deferred.makeUnsafe<RpcMessage.ExitEncoded<unknown, unknown>>()
-        const span = Option.getOrUndefined(yield* Effect.option(Effect.currentParentSpan))
-        const send = admitted({
+        const sent = admitted({
           _tag: "Request",
           id,
           tag: method,
@@ -195,22 +198,26 @@ export const makeMcpBridge = Effect.fnUntraced(
           headers: [],
           ...(span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId, sampled: span.sampled })
         }, exit)
-        return yield* Effect.suspend(() => {
-          pending.set(id, { method, exit, ended })
+        return Effect.suspend(() => {
+          pending.set(id, { method, exit, ended: undefined })
           progress.begin(id, params)
-          return Effect.andThen(send, Deferred.await(exit))
+          return Effect.andThen(sent, Deferred.await(exit))
         }).pipe(
           // the id is busy until McpServer's fiber has ended; its exit is dropped
           Effect.onInterrupt(() => Effect.andThen(write({ _tag: "Interrupt", requestId: id }), Deferred.await(exit))),
-          Effect.tap(() => Effect.andThen(progress.end(id), logsDelivered)),
-          Effect.flatMap(settle),
-          Effect.ensuring(Effect.sync(() => {
-            pending.delete(id)
-            progress.forget(id)
-            ended.openUnsafe()
-          }))
+          Effect.flatMap((exit) => Effect.andThen(progress.end(id), Effect.andThen(logsDelivered, settle(exit)))),
+          Effect.ensuring(Effect.sync(() => forget(id)))
         )
       })
+
+    const untilEnded = (request: Pending) => (request.ended ??= Latch.makeUnsafe(false)).await
+
+    const forget = (id: Id) => {
+      const ended = pending.get(id)?.ended
+      pending.delete(id)
+      progress.forget(id)
+      ended?.openUnsafe()
+    }
 
     /** Hands a request to McpServer, which refuses an id for a few turns after it has answered under it. */
     const admitted = (
@@ -262,38 +269,59 @@ export const makeMcpBridge = Effect.fnUntraced(
         data: { supported: statelessVersions, requested }
       })
 
-    const onRequest: Router.RequestHandler<Peer.Caller> = (params, { id, method }) =>
-      Effect.gen(function*() {
-        caller = yield* Peer.Caller
-        yield* running.await
-        if (Array.isArray(params)) return yield* JsonRpcError.invalidParams("MCP params are an object")
-        const claim = versionClaim(params)
-        if (statelessVersions.length === 0 && (method === "server/discover" || method === LISTEN)) {
-          // a client that hears of no newer revision goes on with initialize
-          return yield* JsonRpcError.methodNotFound(method)
-        }
-        if (claim.present) {
-          if (typeof claim.version !== "string") {
-            return yield* JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`)
-          }
-          if (!statelessVersions.includes(claim.version)) return yield* unsupportedVersion(claim.version)
-          const result = yield* serve(method, params, id, { resultType: "complete" })
-          // McpServer names every revision it serves; a claim of one that needs a session is refused above
-          return method === "server/discover" && Predicate.isObject(result)
-            ? { ...result, supportedVersions: statelessVersions }
-            : result
-        }
-        if (method === "initialize") {
-          const requested = Predicate.isObject(params) ? params.protocolVersion : undefined
-          return hasSessions ? yield* initialize(params, id) : yield* unsupportedVersion(String(requested))
-        }
-        if (!hasSessions || method === "server/discover" || method === LISTEN) {
-          return yield* JsonRpcError.invalidParams(`${method} needs ${VERSION_KEY} in _meta`)
-        }
-        yield* initialized.await
-        if (session === "none" && method !== "ping") return yield* invalidRequest("send initialize first")
-        return yield* serve(method, params, id, {})
+    const onRequest: Router.RequestHandler<Peer.Caller> = (params, { id, method }) => {
+      if (Array.isArray(params)) return Effect.fail(JsonRpcError.invalidParams("MCP params are an object"))
+      const claim = versionClaim(params)
+      // asks whether we are there, which no McpServer has to be asked for
+      if (method === "ping" && hasSessions && !claim.present) return pong
+      return Effect.flatMap(Peer.Caller, (client) => {
+        caller = client
+        return running.isOpen() ? route(params, claim, id, method) : Effect.andThen(
+          running.await,
+          Effect.suspend(() => route(params, claim, id, method))
+        )
       })
+    }
+
+    const route = (
+      params: unknown,
+      claim: VersionClaim,
+      id: Id,
+      method: string
+    ): Effect.Effect<unknown, JsonRpcError> => {
+      if (statelessVersions.length === 0 && (method === "server/discover" || method === LISTEN)) {
+        // a client that hears of no newer revision goes on with initialize
+        return Effect.fail(JsonRpcError.methodNotFound(method))
+      }
+      if (claim.present) return serveStateless(params, claim.version, id, method)
+      if (method === "initialize") {
+        const requested = Predicate.isObject(params) ? params.protocolVersion : undefined
+        return hasSessions ? initialize(params, id) : Effect.fail(unsupportedVersion(String(requested)))
+      }
+      if (!hasSessions || method === "server/discover" || method === LISTEN) {
+        return Effect.fail(JsonRpcError.invalidParams(`${method} needs ${VERSION_KEY} in _meta`))
+      }
+      return initialized.isOpen() ? serveInSession(params, id, method) : Effect.andThen(
+        initialized.await,
+        Effect.suspend(() => serveInSession(params, id, method))
+      )
+    }
+
+    const serveStateless = (params: unknown, version: unknown, id: Id, method: string) => {
+      if (typeof version !== "string") return Effect.fail(JsonRpcError.invalidParams(`${VERSION_KEY} must be a string`))
+      if (!statelessVersions.includes(version)) return Effect.fail(unsupportedVersion(version))
+      const result = serve(method, params, id, { resultType: "complete" })
+      // McpServer names every revision it serves; a claim of one that needs a session is refused above
+      return method === "server/discover"
+        ? Effect.map(result, (value) =>
+          Predicate.isObject(value) ? { ...value, supportedVersions: statelessVersions } : value)
+        : result
+    }
+
+    const serveInSession = (params: unknown, id: Id, method: string) =>
+      session === "none"
+        ? Effect.fail(invalidRequest("send initialize first"))
+        : serve(method, params, id, {})
 
     const onNotification: Router.NotificationHandler<Peer.Caller> = (params, method) =>
       Effect.gen(function*() {
@@ -346,11 +374,18 @@ const wireError = (error: JsonRpcError | Peer.PeerError) =>
 const invalidRequest = (detail: string) =>
   new JsonRpcError({ code: ErrorCode.InvalidRequest, message: `Invalid request: ${detail}` })
 
-const versionClaim = (params: unknown): { readonly present: boolean; readonly version?: unknown } => {
+const pong = Effect.succeed({})
+
+interface VersionClaim {
+  readonly present: boolean
+  readonly version?: unknown
+}
+
+const noClaim: VersionClaim = { present: false }
+
+const versionClaim = (params: unknown): VersionClaim => {
   const meta = Predicate.isObject(params) ? params._meta : undefined
-  return Predicate.isObject(meta) && VERSION_KEY in meta
-    ? { present: true, version: meta[VERSION_KEY] }
-    : { present: false }
+  return Predicate.isObject(meta) && VERSION_KEY in meta ? { present: true, version: meta[VERSION_KEY] } : noClaim
 }
 
 const paramsOf = (payload: unknown): object | undefined => Predicate.isObject(payload) ? payload : undefined
