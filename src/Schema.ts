@@ -595,12 +595,14 @@ export const stringify = (value: unknown): Result.Result<string, NotSerializable
     return Result.fail(new NotSerializable({ cause }))
   }
   if (text === undefined) return Result.succeed("null")
-  return Result.succeed(text.includes("\\ud") ? replaceLoneSurrogates(text) : text)
+  return Result.succeed(replaceLoneSurrogates(text))
 }
 
 // JSON.stringify escapes a surrogate only when it stands alone; an escaped backslash before "ud83d" is user text
 const replaceLoneSurrogates = (json: string): string =>
-  json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (match) => match === "\\\\" ? match : "\ufffd")
+  json.includes("\\ud")
+    ? json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (match) => match === "\\\\" ? match : "\ufffd")
+    : json
 
 /**
  * Writes a message as JSON text in a {@link Profile}.
@@ -618,4 +620,5 @@ export const encode = (message: Message, profile: Profile = "strict"): Result.Re
   return stringify(profile === "omit" ? members : { jsonrpc: "2.0", ...members })
 }
 
-const idText = (id: Id): string => typeof id === "number" ? String(id) : replaceLoneSurrogates(JSON.stringify(id))
+// V8 keeps the text of a number that `String` made, and of the next thousands too
+const idText = (id: Id): string => replaceLoneSurrogates(JSON.stringify(id))

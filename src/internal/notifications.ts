@@ -17,7 +17,6 @@ export interface Options {
   readonly context: Context.Context<never>
   readonly timeout: Duration.Duration | undefined
   readonly changeBuffered: (bytes: number) => void
-  readonly onBusy: () => void
   readonly onIdle: () => void
 }
 
@@ -75,7 +74,6 @@ export const makeNotifications = ({ context, router, ...options }: Options): Not
       // begun at once, so that what a handler does without waiting is done before the next request starts
       const handling = runFork(handleAll)
       fiber = handling
-      options.onBusy()
       handling.addObserver(() => {
         fiber = undefined
         options.onIdle()

@@ -143,7 +143,8 @@ export const makeServing = (options: Options): Serving => {
   let admitting = false
   let awaitingRelief = false
   let ending: "no" | "cut off" | "abandoned" = "no"
-  const drained = Latch.makeUnsafe(true)
+  // made when somebody waits for it
+  let onDrained: Latch.Latch | undefined
   const onBuffered = Latch.makeUnsafe(false)
 
   const changeBuffered = (bytes: number) => {
@@ -151,9 +152,15 @@ export const makeServing = (options: Options): Serving => {
     if (bytes < 0) onBuffered.openUnsafe()
   }
 
+  const isBusy = () => open > 0 || notifications.isBusy()
+
+  const drained = Effect.suspend(() => isBusy() ? (onDrained ??= Latch.makeUnsafe(false)).await : Effect.void)
+
   const updateDrained = () => {
-    if (open === 0 && !notifications.isBusy()) drained.openUnsafe()
-    else drained.closeUnsafe()
+    if (onDrained === undefined || isBusy()) return
+    const waiters = onDrained
+    onDrained = undefined
+    waiters.openUnsafe()
   }
 
   const notifications = makeNotifications({
@@ -164,8 +171,7 @@ export const makeServing = (options: Options): Serving => {
     onIdle: () => {
       touch()
       updateDrained()
-    },
-    onBusy: updateDrained
+    }
   })
 
   const entriesOf = (holder: Entry) =>
@@ -219,7 +225,6 @@ export const makeServing = (options: Options): Serving => {
       entry.batch.open++
       entry.inBatch = true
     }
-    updateDrained()
     if (holder !== undefined) {
       wait(entry)
       const line = holder.line ??= { entries: [holder], head: 0, live: holder.cancelled ? 0 : 1 }
@@ -480,7 +485,7 @@ export const makeServing = (options: Options): Serving => {
       for (const entry of left) settleInBatch(entry)
       forgetWaiting()
       for (const fiber of interrupted) fiber.interruptUnsafe()
-      return Effect.as(Effect.andThen(Fiber.awaitAll(interrupted), drained.await), left.length)
+      return Effect.as(Effect.andThen(Fiber.awaitAll(interrupted), drained), left.length)
     })
 
   return {
@@ -490,11 +495,11 @@ export const makeServing = (options: Options): Serving => {
     },
     cancel,
     inFlight: () => entries().map(({ id, method }) => ({ id, method })),
-    isBusy: () => !drained.isOpen(),
+    isBusy,
     noReplies: () => noReplies,
     bufferedBytes: () => buffered,
     onBuffered,
-    drained: drained.await,
+    drained,
     forgetWaiting: () => {
       for (const entry of entries()) {
         if (entry.state === "waiting") entry.replied = true

@@ -313,8 +313,10 @@ export const makeMcpBridge = Effect.fnUntraced(
       const result = serve(method, params, id, { resultType: "complete" })
       // McpServer names every revision it serves; a claim of one that needs a session is refused above
       return method === "server/discover"
-        ? Effect.map(result, (value) =>
-          Predicate.isObject(value) ? { ...value, supportedVersions: statelessVersions } : value)
+        ? Effect.map(
+          result,
+          (value) => Predicate.isObject(value) ? { ...value, supportedVersions: statelessVersions } : value
+        )
         : result
     }
 
