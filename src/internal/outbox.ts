@@ -15,7 +15,7 @@ import { bodyOf, headOf, tailOf } from "./frameParts.ts"
 const PIECE_BYTES = 262_144
 // text of small messages is joined up to this many code units and encoded at once, which is what makes them cheap
 const TEXT_LENGTH = 140_000
-const SMALL_TEXT_LENGTH = 8_192
+const SMALL_TEXT_LENGTH = 131_072
 // eslint-disable-next-line no-control-regex -- the range is ASCII, whose characters are a byte each
 const ASCII = /^[\x00-\x7f]*$/
 const encoder = new TextEncoder()
