@@ -130,6 +130,16 @@ export const run = <R = never>(
     const control = Control.of({ stop: (exitCode = 0) => stopWith({ _tag: "Requested", exitCode }) })
     observe?.({ _tag: "Started", cwd: workingDirectory(), idleTimeout: watchdog.idleTimeout })
 
+    // what nobody outside can see says why it leaves
+    const leave = (reason: StopReason) =>
+      Effect.andThen(Effect.logInfo(`the server leaves: ${Lifecycle.describe(reason)}`), stopWith(reason))
+
+    // before the first message is read: who hears an answer may take its host to be watched
+    yield* watchdog.parentExited.pipe(
+      Effect.flatMap((reason) => Effect.andThen(leave(reason), Deferred.succeed(lost, undefined))),
+      Effect.forkScoped({ startImmediately: true })
+    )
+
     const peer = yield* Effect.provideService(
       // Exclude does not distribute over a generic R: with Control provided, Exclude<R, HandlerServices> remains
       Peer.make(transport, options) as Effect.Effect<
@@ -156,13 +166,6 @@ export const run = <R = never>(
           : Deferred.fail(first, error)
         return Effect.andThen(stopped, Deferred.succeed(lost, undefined))
       }),
-      Effect.forkScoped
-    )
-    // what nobody outside can see says why it leaves
-    const leave = (reason: StopReason) =>
-      Effect.andThen(Effect.logInfo(`the server leaves: ${Lifecycle.describe(reason)}`), stopWith(reason))
-    yield* watchdog.parentExited.pipe(
-      Effect.flatMap((reason) => Effect.andThen(leave(reason), Deferred.succeed(lost, undefined))),
       Effect.forkScoped
     )
     yield* watchdog.expired(peer.activity).pipe(

@@ -3,6 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cancellation from "effect-stdio/Cancellation"
+import * as Framing from "effect-stdio/Framing"
 import type * as Lifecycle from "effect-stdio/Lifecycle"
 import * as Peer from "effect-stdio/Peer"
 import * as Router from "effect-stdio/Router"
@@ -10,14 +11,17 @@ import type * as JsonRpc from "effect-stdio/Schema"
 import * as Server from "effect-stdio/Server"
 import * as TestKit from "effect-stdio/TestKit"
 import * as Transport from "effect-stdio/Transport"
+import * as Watchdog from "effect-stdio/Watchdog"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 
 const success = (id: JsonRpc.Id, result: unknown) => ({ jsonrpc: "2.0", id, result })
@@ -816,6 +820,31 @@ describe("a stopped server", () => {
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(looks, before)
       assert.strictEqual(tags(yield* server.events).filter((tag) => tag === "Stopped").length, 1)
+    }))
+})
+
+describe("a server that starts", () => {
+  it.effect("has seen its parent alive before it reads a message that waits already", () =>
+    Effect.gen(function*() {
+      const order: Array<string> = []
+      const note = (what: string) =>
+        Effect.sync(() => {
+          order.push(what)
+        })
+      const [host, transport] = yield* Transport.makePair()
+      yield* host.send(Framing.frameOfText(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }), "line"))
+      const probe: Watchdog.Probe = {
+        parentPid: Effect.succeed(42),
+        defaultPids: Effect.succeed([42]),
+        inspect: () => Effect.as(note("looks at its parent"), { _tag: "Alive" })
+      }
+      yield* Server.run({ router: Router.raw(() => note("serves")) }).pipe(
+        Effect.provideService(Transport.Transport, transport),
+        Effect.provide(Watchdog.layer().pipe(Layer.provide(Layer.succeed(Watchdog.Probe, probe)))),
+        Effect.forkScoped
+      )
+      yield* host.incoming.pipe(Stream.take(1), Stream.runDrain)
+      assert.deepStrictEqual(order, ["looks at its parent", "serves"])
     }))
 })
 
