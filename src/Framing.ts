@@ -10,6 +10,7 @@
  * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
@@ -277,7 +278,7 @@ export const decode =
     decodeStream(self, () => makeDecoder(options), {
       onChunks: () => {},
       onError: (cause: Cause.Cause<E>) => cause,
-      onEnd: () => {}
+      onEnd: Effect.void
     })
 
 /**

@@ -633,16 +633,14 @@ export const make = Effect.fnUntraced(function*<R = never>(
     transport.incoming,
     onItems
   ).pipe(
-    Effect.onExit((exit) =>
-      Effect.sync(() => {
-        const error = Exit.isFailure(exit) ? Option.getOrUndefined(Exit.findErrorOption(exit)) : undefined
-        closeCalls(
-          error ?? new Transport.TransportError({
-            reason: Exit.isSuccess(exit) ? new Transport.InputEnded() : new Transport.Ended()
-          })
-        )
-      })
-    ),
+    Effect.onExit((exit) => {
+      // an ended input has said why
+      if (Exit.isSuccess(exit)) {
+        return Effect.map(transport.closed, (reason) => closeCalls(new Transport.TransportError({ reason })))
+      }
+      const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+      return Effect.sync(() => closeCalls(error ?? new Transport.TransportError({ reason: new Transport.Ended() })))
+    }),
     Effect.forkScoped({ startImmediately: true })
   )
 

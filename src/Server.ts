@@ -161,8 +161,8 @@ export const run = <R = never>(
       Effect.flatMap((reason) => {
         const error = new Transport.TransportError({ reason })
         if (reason._tag !== "Ended") observe?.({ _tag: "OutputError", reason: reason._tag, message: error.message })
-        const stopped = reason._tag === "OutputClosed"
-          ? stopWith(reason.code === undefined ? { _tag: "OutputClosed" } : { _tag: "OutputClosed", code: reason.code })
+        const stopped = reason._tag === "OutputClosed" || reason._tag === "ProcessExited"
+          ? stopWith({ _tag: "OutputClosed", ...("code" in reason ? { code: reason.code } : {}) })
           : Deferred.fail(first, error)
         return Effect.andThen(stopped, Deferred.succeed(lost, undefined))
       }),

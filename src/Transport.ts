@@ -79,6 +79,34 @@ export class OutputStalled extends Schema.TaggedClass<OutputStalled>()("OutputSt
 }) {}
 
 /**
+ * The process behind the connection has ended: by itself with `exitCode`, or by `signal`.
+ *
+ * **Details**
+ *
+ * `command` is its command line, with what is redacted left out, and `stderrTail` what it wrote to standard error last.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ProcessExited extends Schema.TaggedClass<ProcessExited>()("ProcessExited", {
+  command: Schema.String,
+  exitCode: Schema.optionalKey(Schema.Int),
+  signal: Schema.optionalKey(Schema.String),
+  stderrTail: Schema.String
+}) {}
+
+/**
+ * What came is not JSON-RPC: so much was read, and not one valid message. `sample` is its start.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotJsonRpc extends Schema.TaggedClass<NotJsonRpc>()("NotJsonRpc", {
+  size: Schema.Int,
+  sample: Schema.String
+}) {}
+
+/**
  * A frame is larger than this transport may send.
  *
  * @category errors
@@ -97,7 +125,15 @@ export class FrameTooLarge extends Schema.TaggedClass<FrameTooLarge>()("FrameToo
  */
 export class Ended extends Schema.TaggedClass<Ended>()("Ended", {}) {}
 
-const CloseReasonSchema = Schema.Union([InputEnded, InputFailed, OutputClosed, OutputFailed, OutputStalled, Ended])
+const CloseReasonSchema = Schema.Union([
+  InputEnded,
+  InputFailed,
+  OutputClosed,
+  OutputFailed,
+  OutputStalled,
+  ProcessExited,
+  Ended
+])
 
 /**
  * Why a connection ended.
@@ -105,21 +141,35 @@ const CloseReasonSchema = Schema.Union([InputEnded, InputFailed, OutputClosed, O
  * @category errors
  * @since 0.1.0
  */
-export type CloseReason = InputEnded | InputFailed | OutputClosed | OutputFailed | OutputStalled | Ended
+export type CloseReason =
+  | InputEnded
+  | InputFailed
+  | OutputClosed
+  | OutputFailed
+  | OutputStalled
+  | ProcessExited
+  | Ended
 
 /**
- * What went wrong with a transport: a {@link CloseReason} or a frame that may not be sent.
+ * What went wrong with a transport: a {@link CloseReason}, a frame that may not be sent, or input that is no JSON-RPC.
  *
  * @category errors
  * @since 0.1.0
  */
 export class TransportError extends Schema.TaggedError<TransportError>()("TransportError", {
-  reason: Schema.Union([...CloseReasonSchema.members, FrameTooLarge])
+  reason: Schema.Union([...CloseReasonSchema.members, FrameTooLarge, NotJsonRpc])
 }) {
   override get message(): string {
-    return this.reason._tag === "FrameTooLarge"
-      ? `the frame has ${this.reason.size} bytes, this connection sends at most ${this.reason.limit}`
-      : describe(this.reason)
+    switch (this.reason._tag) {
+      case "FrameTooLarge":
+        return `the frame has ${this.reason.size} bytes, this connection sends at most ${this.reason.limit}`
+      case "NotJsonRpc":
+        return `no JSON-RPC in ${this.reason.size} bytes, which begin with ${
+          JSON.stringify(this.reason.sample)
+        }: wrong command, or wrong framing?`
+      default:
+        return describe(this.reason)
+    }
   }
 }
 
@@ -141,9 +191,17 @@ export const describe = (reason: CloseReason): string => {
       return `writing failed: ${errorCode(reason.cause) ?? "unknown error"}`
     case "OutputStalled":
       return `the other side took nothing for too long, ${reason.queuedBytes} bytes wait for it`
+    case "ProcessExited":
+      return describeExit(reason)
     case "Ended":
       return "this side ended the connection"
   }
+}
+
+const describeExit = ({ command, exitCode, signal, stderrTail }: ProcessExited): string => {
+  const how = signal === undefined ? `with code ${exitCode ?? "unknown"}` : `by ${signal}`
+  const said = stderrTail.trim()
+  return `the process ${command} ended ${how}${said === "" ? "" : `; its standard error ends with:\n${said}`}`
 }
 
 // -----------------------------------------------------------------------------
@@ -227,6 +285,8 @@ export interface Duplex {
   readonly input: Stream.Stream<Uint8Array, unknown>
   /** Takes the pieces to write; asking for the next one says that the one before has been taken. */
   readonly output: Sink.Sink<void, Uint8Array, unknown, unknown>
+  /** Says more of why the connection ended, where something stands behind it that can tell, such as a process; nothing is closed before it returns. @default the reason as it is */
+  readonly explain?: ((reason: CloseReason) => Effect.Effect<CloseReason>) | undefined
 }
 
 const MIB = 1024 * 1024
@@ -259,6 +319,7 @@ export const make = Effect.fnUntraced(
     // what is queued in one go leaves in one write, as soon as that is over; a turn of the event loop would cost more
     const microtasks = new Scheduler.MixedScheduler("sync").makeDispatcher()
 
+    const explain = duplex.explain ?? Effect.succeed
     const outbox = makeOutbox(maxQueuedBytes)
     const closed = Deferred.makeUnsafe<CloseReason>()
     const outputClosed = Deferred.makeUnsafe<CloseReason>()
@@ -341,11 +402,12 @@ export const make = Effect.fnUntraced(
 
     yield* Stream.fromPull(Effect.succeed(pieces)).pipe(
       Stream.run(duplex.output),
-      Effect.matchCause({
-        onFailure: (cause) => {
-          if (!Cause.hasInterruptsOnly(cause)) closeOutput(outputReason(Cause.squash(cause)))
-        },
-        onSuccess: () => closeOutput(new Ended())
+      Effect.matchCauseEffect({
+        onFailure: (cause) =>
+          Cause.hasInterruptsOnly(cause)
+            ? Effect.void
+            : Effect.map(explain(outputReason(Cause.squash(cause))), closeOutput),
+        onSuccess: () => Effect.sync(() => closeOutput(new Ended()))
       }),
       Effect.raceFirst(Deferred.await(outputClosed)),
       Effect.forkScoped({ startImmediately: true })
@@ -409,12 +471,15 @@ export const make = Effect.fnUntraced(
         onError: (cause) => {
           if (Cause.hasInterruptsOnly(cause)) return Cause.interrupt()
           const reason = inputReason(Cause.squash(cause))
+          if (reason._tag === "InputEnded") return undefined
           Deferred.doneUnsafe(closed, Exit.succeed(reason))
-          return reason._tag === "InputEnded" ? undefined : Cause.fail(new TransportError({ reason }))
+          return Cause.fail(new TransportError({ reason }))
         },
-        onEnd: () => {
-          Deferred.doneUnsafe(closed, Exit.succeed(new InputEnded()))
-        }
+        onEnd: Effect.suspend(() =>
+          Effect.map(explain(new InputEnded()), (reason) => {
+            Deferred.doneUnsafe(closed, Exit.succeed(reason))
+          })
+        )
       }),
       send,
       trySendUnsafe: (frame) => {

@@ -18,7 +18,7 @@ export interface Hooks<in E, out E2> {
   readonly onChunks: (count: number) => void
   /** The error to fail with, or undefined where the failure counts as an end. */
   readonly onError: (cause: Cause.Cause<E>) => Cause.Cause<E2> | undefined
-  readonly onEnd: () => void
+  readonly onEnd: Effect.Effect<void>
 }
 
 /** @internal */
@@ -56,10 +56,7 @@ export const decodeStream = <E, R, E2>(
         return isNonEmpty(items) ? Effect.succeed(items) : done()
       }
 
-      const done = () => {
-        hooks.onEnd()
-        return Cause.done()
-      }
+      const done = () => Effect.andThen(hooks.onEnd, Cause.done())
 
       const read: Next = Effect.matchCauseEffect(pull, {
         onSuccess: (chunks): Next => {
