@@ -3,8 +3,10 @@
  *
  * - every public module starts with a comment that has `@since`, and every export has one `@category` and one `@since`;
  * - the barrel lists every public module, in order;
- * - `ts` examples that start with an import type-check, in doc comments, README.md and docs;
- * - relative links in the Markdown files lead to files.
+ * - `ts` examples that start with an import type-check, in doc comments and in Markdown files;
+ * - a Markdown file has no other program, unless a comment above it names the file that it is (`test/docs.test.ts`
+ *   compares the two);
+ * - relative links in the Markdown files lead to files, and to headings that are there.
  *
  * Run it with plain `node`. It exits with code 1 when it found something.
  */
@@ -219,6 +221,9 @@ const checkBarrel = (file: string, modules: ReadonlyArray<string>): void => {
 // Examples
 // -----------------------------------------------------------------------------
 
+const TYPESCRIPT = ["ts", "typescript"]
+const PROGRAMS = [...TYPESCRIPT, "js", "javascript", "mjs"]
+
 /** Finds the `ts` blocks whose first line of code is an import. `firstLine` is the line of `lines[0]` in the file. */
 const collectExamples = (file: string, lines: ReadonlyArray<string>, firstLine: number): void => {
   let open:
@@ -234,11 +239,16 @@ const collectExamples = (file: string, lines: ReadonlyArray<string>, firstLine: 
     if (!ticks.startsWith(open.ticks) || language !== "") return
     const { indent: width, language: opened, start } = open
     open = undefined
-    if (opened !== "ts" && opened !== "typescript") return
+    if (!PROGRAMS.includes(opened)) return
     const block = lines.slice(start, index).map((code) => code.slice(0, width).trim() === "" ? code.slice(width) : code)
     const firstCode = block.find((code) => code.trim() !== "" && !code.startsWith("//"))
-    if (firstCode?.startsWith("import") === true) {
+    const above = lines.slice(0, start - 1).findLast((line) => line.trim() !== "") ?? ""
+    const isFile = above.startsWith("<!-- file: ")
+    if (firstCode?.startsWith("import") === true && (TYPESCRIPT.includes(opened) || !isFile)) {
       examples.push({ file, line: firstLine + start, code: block.join("\n") })
+    } else if (file.endsWith(".md") && !isFile) {
+      const message = "the program is neither a file of the project (<!-- file: … -->) nor a module that can be checked"
+      problems.push({ file, line: firstLine + start, message })
     }
   })
   if (open !== undefined) {
@@ -302,17 +312,31 @@ const checkExamples = (): void => {
 // Links
 // -----------------------------------------------------------------------------
 
+const blank = (code: string): string => code.replace(/[^\n]/g, " ")
+
+const withoutBlocks = (source: string): string => source.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1\s*$/gm, blank)
+
+/** What the headings of a Markdown file are called in links, as GitHub does it; nobody needs the second of two equal ones. */
+const anchors = (source: string): ReadonlySet<string> =>
+  new Set(
+    Array.from(withoutBlocks(source).matchAll(/^#+ +(.+?) *$/gm), ([, heading = ""]) =>
+      heading.toLowerCase().replace(/[^\p{L}\p{N}_ -]/gu, "").replaceAll(" ", "-"))
+  )
+
 const checkLinks = (file: string, source: string): void => {
-  const blank = (code: string): string => code.replace(/[^\n]/g, " ")
-  const prose = source.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1\s*$/gm, blank).replace(/`[^`\n]*`/g, blank)
+  const prose = withoutBlocks(source).replace(/`[^`\n]*`/g, blank)
   for (const match of prose.matchAll(/\]\(\s*<?([^)\s>]+)[^)]*\)|^\s*\[[^\]]+\]:\s*<?([^\s>]+)/gm)) {
     const target = match[1] ?? match[2] ?? ""
-    if (/^([a-z][a-z0-9+.-]*:|\/\/|#)/i.test(target)) continue
+    if (/^([a-z][a-z0-9+.-]*:|\/\/)/i.test(target)) continue
     checked.links++
     const relative = decodeURI(target.replace(/[#?].*$/, ""))
-    const resolved = path.resolve(root, path.dirname(file), relative)
+    const resolved = relative === "" ? path.resolve(root, file) : path.resolve(root, path.dirname(file), relative)
     const inside = resolved === root || resolved.startsWith(root + path.sep)
-    if (relative.startsWith("/") || !inside || !fs.existsSync(resolved)) {
+    const [, anchor] = target.split("#")
+    if (
+      relative.startsWith("/") || !inside || !fs.existsSync(resolved)
+      || (anchor !== undefined && resolved.endsWith(".md") && !anchors(fs.readFileSync(resolved, "utf8")).has(anchor))
+    ) {
       problems.push({ file, line: lineAt(source, match.index), message: `broken link: ${target}` })
     }
   }
@@ -321,17 +345,14 @@ const checkLinks = (file: string, source: string): void => {
 // -----------------------------------------------------------------------------
 
 const modules = list("src", ".ts").filter((file) => !NOT_MODULES.includes(path.basename(file)))
-const pages = list("docs", ".md")
-const texts = ["README.md", "AGENTS.md", "CHANGELOG.md"].filter((file) => fs.existsSync(path.join(root, file)))
+const pages = [...list(".", ".md"), ...list("docs", ".md"), ...list("examples", ".md", true)]
 
 for (const file of modules) checkModule(file, read(file))
 checkBarrel("src/index.ts", modules)
 for (const file of list("src", ".ts", true)) collectDocExamples(file, read(file))
-for (const file of [...texts.filter((file) => file === "README.md"), ...pages]) {
-  collectExamples(file, read(file).split("\n"), 1)
-}
+for (const file of pages) collectExamples(file, read(file).split("\n"), 1)
 checkExamples()
-for (const file of [...texts, ...pages]) checkLinks(file, read(file))
+for (const file of pages) checkLinks(file, read(file))
 
 // A file that does not parse is seen by two checks.
 const lines = new Set(problems.map(({ file, line, message }) => `${file}:${line}: ${message}`))

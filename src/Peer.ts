@@ -11,7 +11,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -19,20 +18,30 @@ import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
 import * as Cancellation from "./Cancellation.ts"
 import * as Framing from "./Framing.ts"
+import type { Bad } from "./internal/badInput.ts"
+import { makeBadInput } from "./internal/badInput.ts"
 import { makeCalls } from "./internal/calls.ts"
+import { makeFollowed } from "./internal/followed.ts"
 import { observer } from "./internal/observer.ts"
+import { makeOutgoing } from "./internal/outgoing.ts"
 import type { Batch } from "./internal/replies.ts"
 import { makeReplies } from "./internal/replies.ts"
 import { makeServing } from "./internal/serving.ts"
 import { shorten } from "./internal/shorten.ts"
+import { makeSubscriptions } from "./internal/subscriptions.ts"
+import { makeTapping } from "./internal/tapping.ts"
 import type * as Lifecycle from "./Lifecycle.ts"
+import * as Progress from "./Progress.ts"
 import * as Router from "./Router.ts"
 import * as JsonRpc from "./Schema.ts"
+import type * as Tap from "./Tap.ts"
 import * as Transport from "./Transport.ts"
 
 // -----------------------------------------------------------------------------
@@ -71,7 +80,15 @@ export class DecodeFailure extends Schema.TaggedClass<DecodeFailure>()("DecodeFa
 }) {}
 
 /**
- * Says why a call or notification of ours did not succeed, where that was not the other side's word (`JsonRpcError`).
+ * A subscriber to notifications has not taken them as fast as they came: `capacity` of them waited for it.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class Lagged extends Schema.TaggedClass<Lagged>()("Lagged", { capacity: Schema.Int }) {}
+
+/**
+ * Says why a call, notification or subscription of ours did not succeed, where that was not the other side's word (`JsonRpcError`).
  *
  * **Example** (Telling the reasons apart)
  *
@@ -89,7 +106,7 @@ export class DecodeFailure extends Schema.TaggedClass<DecodeFailure>()("DecodeFa
  * @since 0.1.0
  */
 export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
-  reason: Schema.Union([Timeout, Closed, DecodeFailure])
+  reason: Schema.Union([Timeout, Closed, DecodeFailure, Lagged])
 }) {
   override get message(): string {
     switch (this.reason._tag) {
@@ -99,6 +116,8 @@ export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
         return `${shorten(this.reason.method)} cannot be settled: ${this.reason.reason.message}`
       case "DecodeFailure":
         return `the response to ${shorten(this.reason.method)} cannot be read: ${this.reason.detail}`
+      case "Lagged":
+        return `a subscriber was ${this.reason.capacity} notifications behind: take them faster, or choose another policy`
     }
   }
 }
@@ -116,6 +135,59 @@ export class PeerError extends Schema.TaggedError<PeerError>()("PeerError", {
 export interface CallOptions {
   /** Time for the whole call, queueing included; zero or "Infinity" waits as long as it takes. @default the peer's `callTimeout` */
   readonly timeout?: Duration.Input | undefined
+  /** Whether the other side may be asked again, within the same time, when it says that it has too much to do: see `overload`. @default false */
+  readonly idempotent?: boolean | undefined
+}
+
+/**
+ * Options of a call whose progress is followed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface FollowOptions {
+  /** Time without a report; each report begins it anew. Zero or "Infinity": no limit. @default the peer's `callTimeout` */
+  readonly timeout?: Duration.Input | undefined
+  /** Time for the whole call, whatever is reported. Zero or "Infinity": no limit. @default no limit */
+  readonly maxTime?: Duration.Input | undefined
+}
+
+/**
+ * What is heard of a call that is followed: reports of its progress, in the words of the protocol, and last its result.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type CallEvent =
+  | { readonly _tag: "Progress"; readonly value: unknown }
+  | { readonly _tag: "Result"; readonly value: unknown }
+
+/**
+ * Options of a subscription to notifications.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface SubscribeOptions {
+  /** Methods of the notifications to hear of. @default all */
+  readonly methods?: ReadonlyArray<string> | undefined
+  /** Notifications that may wait to be taken. @default 4096 */
+  readonly capacity?: number | undefined
+  /** When more come: fail this subscriber, drop what waits longest, or stop reading, which also holds up responses and requests. @default "fail" */
+  readonly policy?: "fail" | "dropOldest" | "suspend" | undefined
+}
+
+/**
+ * What the other side says when it has too much to do, and how long to wait before it is asked again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Overload {
+  /** Codes of the errors that say so. @default [-32001] */
+  readonly codes?: ReadonlyArray<number> | undefined
+  /** @default four more times, after about 100, 200, 400 and 800 milliseconds */
+  readonly schedule?: Schedule.Schedule<unknown, JsonRpc.JsonRpcError | PeerError> | undefined
 }
 
 /**
@@ -212,6 +284,14 @@ export interface Options<out R = never> {
   readonly callTimeout?: Duration.Input | undefined
   /** Calls of ours with a deadline that may be in flight; more wait. @default 1024 */
   readonly maxCallsInFlight?: number | undefined
+  /** How the progress of our calls is reported. @default Progress.none */
+  readonly progress?: Progress.Progress | undefined
+  /** When a call marked `idempotent` is made again. */
+  readonly overload?: Overload | undefined
+  /** Bytes that are no message which may come before the first one, such as a banner; then the connection fails with `NotJsonRpc`. @default 65536 where `onBadInput` is "count", else no limit */
+  readonly maxNoise?: number | undefined
+  /** Is told of each message that goes by. @default nobody */
+  readonly tap?: Tap.Tap | undefined
   /** Framing of the messages that we start. @default the transport's or, where that is `auto`, that of the first valid message */
   readonly ownFraming?: Framing.Kind | undefined
 }
@@ -233,6 +313,16 @@ export class Peer extends Context.Service<Peer, {
     params?: object,
     options?: CallOptions
   ) => Effect.Effect<unknown, JsonRpc.JsonRpcError | PeerError>
+  /** Sends a request that asks for progress, in the way of `progress`: its reports, and then its result. Ending the stream early cancels the request. */
+  readonly follow: (
+    method: string,
+    params?: object,
+    options?: FollowOptions
+  ) => Stream.Stream<CallEvent, JsonRpc.JsonRpcError | PeerError>
+  /** Hears of the notifications from now on, in their order, beside the router. The stream ends with the input, and fails where that did not end well. */
+  readonly subscribe: (
+    options?: SubscribeOptions
+  ) => Effect.Effect<Stream.Stream<JsonRpc.Notification, PeerError>, never, Scope.Scope>
   /** Sends a notification; suspends while the other side does not read. */
   readonly notify: (method: string, params?: object) => Effect.Effect<void, PeerError>
   /** Returns when all input has been read and handed on: its reason, or the error that ended it. */
@@ -280,7 +370,9 @@ export class Caller extends Context.Service<Caller, Peer["Service"]>()("effect-s
 // constructors
 // -----------------------------------------------------------------------------
 
-const BAD_INPUT_REPLIES_PER_SECOND = 10
+// what codex answers when too many requests are open
+const OVERLOADED = -32_001
+const MAX_NOISE = 65_536
 // what a message takes beside its bytes, roughly
 const MESSAGE_BYTES = 256
 
@@ -333,7 +425,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const profile = options?.profile ?? "strict"
   const cancellation = options?.cancellation ?? Cancellation.none
-  const onBadInput = options?.onBadInput ?? "reply"
+  const progress = options?.progress ?? Progress.none
   const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
   const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
   const decode = JsonRpc.decodeWith(profile)
@@ -344,12 +436,21 @@ export const make = Effect.fnUntraced(function*<R = never>(
     return yield* Effect.die(new RangeError(`concurrency must be at least 1, or "unbounded"; it is ${concurrency}`))
   }
 
+  /** Functions of the user that the reader must call do not end it. */
+  const safely = <A>(evaluate: () => A, otherwise: A): A => {
+    try {
+      return evaluate()
+    } catch (error) {
+      Effect.runForkWith(services)(Effect.logError("an option of the peer threw", error))
+      return otherwise
+    }
+  }
+
   let messages = 0
   let requests = 0
   let notifications = 0
-  let badInput = 0
-  let unanswered = 0
   let strayResponses = 0
+  const isTraced = services.mapUnsafe.has(Tracer.Tracer.key)
   let last = clock.currentTimeMillisUnsafe()
   // a burst of messages that is handled in one go happens at one time
   let isReading = false
@@ -359,29 +460,14 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   // ---- our own frames
 
-  let ownFraming = options?.ownFraming ?? (transport.framing === "auto" ? undefined : transport.framing)
-  // nothing of ours is written in a framing that the other side may not read
-  const framingKnown = Deferred.makeUnsafe<void, Transport.TransportError>()
-  if (ownFraming !== undefined) Deferred.doneUnsafe(framingKnown, Exit.void)
-
-  const encodeOwn = (message: JsonRpc.Message) =>
-    Effect.fromResult(JsonRpc.encode(message, profile)).pipe(
-      // params that cannot be written are a mistake of the program, not a state of the connection
-      Effect.orDie,
-      Effect.map((text) => Framing.frameOfText(text, ownFraming ?? "line"))
-    )
+  const tapping = options?.tap === undefined ? undefined : makeTapping(options.tap, clock, safely)
+  const outgoing = makeOutgoing(transport, profile, options?.ownFraming, tapping)
 
   /** `giveUp` ends the wait of a sender for room. */
   const sendOwn = (message: JsonRpc.Request | JsonRpc.Notification, giveUp?: Effect.Effect<void>) =>
-    Effect.andThen(Deferred.await(framingKnown), encodeOwn(message)).pipe(
-      Effect.flatMap((frame) =>
-        transport.trySendUnsafe(frame)
-          ? Effect.void
-          : giveUp === undefined
-          ? transport.send(frame)
-          : Effect.raceFirst(transport.send(frame), giveUp)
-      ),
-      Effect.mapError((error) => new PeerError({ reason: new Closed({ method: message.method, reason: error }) }))
+    Effect.mapError(
+      outgoing.send(message, giveUp),
+      (reason) => new PeerError({ reason: new Closed({ method: message.method, reason }) })
     )
 
   const timedOut = (method: string) => new PeerError({ reason: new Timeout({ method }) })
@@ -390,32 +476,80 @@ export const make = Effect.fnUntraced(function*<R = never>(
     maxInFlight: options?.maxCallsInFlight ?? 1_024,
     cancellation,
     send: (id, method, params, giveUp) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }, giveUp),
-    sendCancellation: (method, params) => {
-      const text = Result.getOrThrow(JsonRpc.encode({ method, params }, profile))
-      transport.sendTextUnsafe(text, ownFraming ?? "line")
-    },
-    timedOut,
+    sendCancellation: (method, params) => outgoing.sendUnsafe({ method, params }),
     touch
   })
+  const followed = makeFollowed<JsonRpc.JsonRpcError | PeerError>(progress, clock, safely)
+  const subscriptions = makeSubscriptions<PeerError>((capacity) => new PeerError({ reason: new Lagged({ capacity }) }))
 
   const closeCalls = (reason: Transport.TransportError) => {
-    Deferred.doneUnsafe(framingKnown, Exit.fail(reason))
+    outgoing.close(reason)
     calls.close((method) => new PeerError({ reason: new Closed({ method, reason }) }))
+  }
+
+  /** Our output is ended, and nothing more can be asked; what was asked may still be answered. */
+  const refuseCalls = (reason: Transport.TransportError) => {
+    outgoing.close(reason)
+    calls.refuse((method) => new PeerError({ reason: new Closed({ method, reason }) }))
   }
 
   const limit = (timeout: Duration.Duration) =>
     Duration.isFinite(timeout) && !Duration.isZero(timeout) ? timeout : undefined
 
-  const call: Peer["Service"]["call"] = (method, params, callOptions) =>
-    Effect.suspend(() => {
-      callCounter.updateUnsafe(1, services)
-      const timeout = callOptions?.timeout === undefined ? callTimeout : Duration.fromInputUnsafe(callOptions.timeout)
-      return Effect.withSpan(calls.call(method, params, limit(timeout)), method, {
+  const timeoutOf = (timeout: Duration.Input | undefined) =>
+    limit(timeout === undefined ? callTimeout : Duration.fromInputUnsafe(timeout))
+
+  const traced = <A, E>(method: string, call: Effect.Effect<A, E>) => {
+    callCounter.updateUnsafe(1, services)
+    return isTraced
+      ? Effect.withSpan(call, method, {
         kind: "client",
         captureStackTrace: false,
         attributes: { "rpc.system": "jsonrpc" }
       })
+      : call
+  }
+
+  const overloadCodes = new Set(options?.overload?.codes ?? [OVERLOADED])
+
+  /** Asks again where the other side was too busy, and it does no harm. */
+  const patiently = (request: Effect.Effect<unknown, JsonRpc.JsonRpcError | PeerError>) =>
+    Effect.retry(request, {
+      while: (error) => error._tag === "JsonRpcError" && overloadCodes.has(error.code),
+      schedule: options?.overload?.schedule ?? overloadSchedule
     })
+
+  const call: Peer["Service"]["call"] = (method, params, callOptions) =>
+    Effect.suspend(() => {
+      const timeout = timeoutOf(callOptions?.timeout)
+      const request = calls.request(method, params)
+      const limited = timeout === undefined ? request : calls.limited(request)
+      const asked = callOptions?.idempotent === true ? patiently(limited) : limited
+      return traced(
+        method,
+        timeout === undefined
+          ? asked
+          : Effect.timeoutOrElse(asked, { duration: timeout, orElse: () => Effect.fail(timedOut(method)) })
+      )
+    })
+
+  const follow: Peer["Service"]["follow"] = (method, params, followOptions) => {
+    const silence = timeoutOf(followOptions?.timeout)
+    const total = limit(Duration.fromInputUnsafe(followOptions?.maxTime ?? 0))
+    return followed.follow(
+      (params) =>
+        traced(
+          method,
+          silence === undefined ? calls.request(method, params) : calls.limited(calls.request(method, params))
+        ),
+      params,
+      {
+        silence: silence === undefined ? undefined : Duration.toMillis(silence),
+        total: total === undefined ? undefined : Duration.toMillis(total),
+        timedOut: () => timedOut(method)
+      }
+    )
+  }
 
   const notify: Peer["Service"]["notify"] = (method, params) => {
     const duration = limit(callTimeout)
@@ -429,6 +563,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const peer: Peer["Service"] = Peer.of({
     call,
+    follow,
+    subscribe: subscriptions.subscribe,
     notify,
     inputEnded: Effect.suspend(() => Fiber.join(reader)),
     closed: transport.closed,
@@ -441,8 +577,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
     inFlight: Effect.sync(() => ({ requests: serving.inFlight(), calls: calls.inFlight() })),
     stats: Effect.sync(() => ({
       messages,
-      badInput,
-      unanswered,
+      badInput: badInput.count(),
+      unanswered: badInput.unanswered(),
       noReplies: serving.noReplies(),
       strayResponses
     })),
@@ -454,7 +590,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     }
   })
 
-  const replies = makeReplies(transport, profile, touch)
+  const replies = makeReplies(transport, profile, touch, tapping)
   const serving = makeServing({
     // the services a handler needs are `services` and the Caller added here: the two types that R is made of
     router: (options?.router ?? Router.empty) as Router.Router<never>,
@@ -474,75 +610,38 @@ export const make = Effect.fnUntraced(function*<R = never>(
     touch
   })
 
-  let windowStart = -Infinity
-  let windowReplies = 0
-
-  /** Replies with id null are rationed: two sides that answer each other's errors must not do so for ever. */
-  const mayAnswerNull = () => {
-    const now = clock.currentTimeMillisUnsafe()
-    // the wall clock may be set back
-    if (Math.abs(now - windowStart) >= 1_000) {
-      windowStart = now
-      windowReplies = 0
-    }
-    return windowReplies++ < BAD_INPUT_REPLIES_PER_SECOND
-  }
-
-  const refuse = (
-    bad: {
-      readonly reason: Lifecycle.BadInputReason
-      readonly message: string
-      readonly id: JsonRpc.Id | null
-      readonly responseShaped: boolean
-    },
-    code: number,
-    framing: Framing.Kind,
-    batch: Batch | undefined
-  ) => {
-    badInput++
-    badInputCounter.updateUnsafe(1, services)
-    observe?.({ _tag: "BadInput", reason: bad.reason, message: bad.message })
-    const isAnswer = bad.responseShaped || bad.reason === "NotAMessage"
-    if (bad.id !== null && isAnswer && settleUnreadable(bad.id, bad.message)) return
-    if (bad.responseShaped) return
-    const answer = answerTo(bad, { code, message: bad.message })
-    if (answer !== undefined && (bad.id !== null || mayAnswerNull())) {
-      replies.fail(bad.id, answer, { framing, batch })
-    } else {
-      unanswered++
-    }
-  }
-
-  const answerTo = (
-    { id, reason }: Pick<BadInput, "id" | "reason">,
-    error: { readonly code: number; readonly message: string }
-  ) => {
-    if (onBadInput === "reply") return error
-    if (onBadInput === "count") return undefined
-    return safely(() => onBadInput({ reason, id, error: new JsonRpc.JsonRpcError(error) }), error)
-  }
-
+  const policy = options?.onBadInput ?? "reply"
   const settleUnreadable = (id: JsonRpc.Id, detail: string) =>
     calls.settle(id, (method) => Exit.fail(new PeerError({ reason: new DecodeFailure({ method, detail }) })))
 
+  const badInput = makeBadInput({
+    policy,
+    maxNoise: options?.maxNoise ?? (policy === "count" ? MAX_NOISE : Infinity),
+    clock,
+    replies,
+    observe,
+    counted: () => badInputCounter.updateUnsafe(1, services),
+    settleUnreadable,
+    safely
+  })
+
+  const refuse = (bad: Bad, code: number, size: number, framing: Framing.Kind, batch?: Batch) => {
+    tapping?.invalid(bad.id, size)
+    badInput.refuse(bad, code, framing, batch)
+  }
+
   const onMessage = (value: unknown, size: number, framing: Framing.Kind, batch: Batch | undefined) => {
     const decoded = decode(value)
-    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, framing, batch)
+    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, size, framing, batch)
     messages++
     const message = decoded.success
-    if (ownFraming === undefined) {
-      ownFraming = framing
-      Deferred.doneUnsafe(framingKnown, Exit.void)
-    }
+    tapping?.incoming(message, size)
+    if (messages === 1) outgoing.learnFraming(framing)
     if (JsonRpc.isRequest(message)) {
       requests++
       serving.request(message, size + MESSAGE_BYTES, framing, batch)
     } else if (JsonRpc.isNotification(message)) {
-      if (message.method !== cancellation.method) {
-        notifications++
-        serving.notification(message, size + MESSAGE_BYTES)
-        return
-      }
+      if (message.method !== cancellation.method) return onNotification(message, size)
       const id = safely(() => cancellation.requestId(message.params), undefined)
       if (id !== undefined) serving.cancel(id)
     } else if (!settleCall(message)) {
@@ -550,14 +649,12 @@ export const make = Effect.fnUntraced(function*<R = never>(
     }
   }
 
-  /** Functions of the user that the reader must call do not end it. */
-  const safely = <A>(evaluate: () => A, otherwise: A): A => {
-    try {
-      return evaluate()
-    } catch (error) {
-      Effect.runForkWith(services)(Effect.logError("an option of the peer threw", error))
-      return otherwise
-    }
+  const onNotification = (message: JsonRpc.Notification, size: number) => {
+    notifications++
+    // a report is for the one who follows that call
+    if (message.method === progress.method && followed.report(message.params)) return
+    subscriptions.publish(message)
+    serving.notification(message, size + MESSAGE_BYTES)
   }
 
   const batchPolicy = () => {
@@ -582,7 +679,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
       : undefined
     if (reason !== undefined) {
       const invalid = new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false })
-      return refuse(invalid, invalid.code, framing, undefined)
+      return refuse(invalid, invalid.code, size, framing)
     }
     const batch: Batch = { open: 1, replies: [] }
     for (const value of values) onMessage(value, Math.ceil(size / values.length), framing, batch)
@@ -592,13 +689,22 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   const onItem = (item: Framing.Item) => {
     const { framing } = item
-    if (item._tag === "Fault") return refuse(item, faultCode(item), framing, undefined)
+    if (item._tag === "Fault") {
+      if (messages === 0) badInput.addNoise(undefined, item.size, item.sample)
+      return refuse(item, faultCode(item), item.size, framing)
+    }
+    const size = item.bytes.length
     const text = Framing.text(item)
-    if (Result.isFailure(text)) return refuse(text.failure, faultCode(text.failure), framing, undefined)
-    const parsed = JsonRpc.parse(text.success)
-    if (Result.isFailure(parsed)) return refuse(parsed.failure, parsed.failure.code, framing, undefined)
-    if (Array.isArray(parsed.success)) onBatch(parsed.success, item.bytes.length, framing)
-    else onMessage(parsed.success, item.bytes.length, framing, undefined)
+    const parsed = Result.isSuccess(text) ? JsonRpc.parse(text.success) : undefined
+    if (parsed !== undefined && Result.isSuccess(parsed)) {
+      if (Array.isArray(parsed.success)) onBatch(parsed.success, size, framing)
+      else onMessage(parsed.success, size, framing, undefined)
+    } else if (Result.isFailure(text)) {
+      refuse(text.failure, faultCode(text.failure), size, framing)
+    } else if (parsed !== undefined) {
+      refuse(parsed.failure, parsed.failure.code, size, framing)
+    }
+    if (messages === 0) badInput.addNoise(item.bytes, size)
   }
 
   const isOverfull = () => transport.queuedBytesUnsafe() > transport.maxQueuedBytes + maxBufferedInput
@@ -626,7 +732,20 @@ export const make = Effect.fnUntraced(function*<R = never>(
     // once a burst: a metric looks its context up with every change
     if (requests > 0) requestCounter.updateUnsafe(requests, services)
     if (notifications > 0) notificationCounter.updateUnsafe(notifications, services)
-    return isOverfull() || !hasRoom() ? bufferHasRoom : Effect.void
+    const noise = badInput.noise()
+    if (noise !== undefined && messages === 0) return Effect.fail(noise)
+    const room = isOverfull() || !hasRoom() ? bufferHasRoom : Effect.void
+    return subscriptions.isBehind() ? Effect.andThen(subscriptions.caughtUp, room) : room
+  }
+
+  const onInputClosed = (reason: Transport.TransportError["reason"]) => {
+    const error = new Transport.TransportError({ reason })
+    closeCalls(error)
+    const isWell = reason._tag === "InputEnded" || reason._tag === "Ended"
+      || (reason._tag === "ProcessExited" && reason.exitCode === 0)
+    subscriptions.close(
+      isWell ? undefined : new PeerError({ reason: new Closed({ method: "subscribe", reason: error }) })
+    )
   }
 
   const reader: Fiber.Fiber<void, Transport.TransportError> = yield* Stream.runForEachArray(
@@ -635,19 +754,25 @@ export const make = Effect.fnUntraced(function*<R = never>(
   ).pipe(
     Effect.onExit((exit) => {
       // an ended input has said why
-      if (Exit.isSuccess(exit)) {
-        return Effect.map(transport.closed, (reason) => closeCalls(new Transport.TransportError({ reason })))
-      }
+      if (Exit.isSuccess(exit)) return Effect.map(transport.closed, onInputClosed)
       const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-      return Effect.sync(() => closeCalls(error ?? new Transport.TransportError({ reason: new Transport.Ended() })))
+      return Effect.sync(() => onInputClosed(error?.reason ?? new Transport.Ended()))
     }),
     Effect.forkScoped({ startImmediately: true })
   )
 
   yield* Effect.forkScoped(
     Effect.map(transport.outputClosed, (reason) => {
-      closeCalls(new Transport.TransportError({ reason }))
+      const error = new Transport.TransportError({ reason })
+      if (reason._tag === "Ended") refuseCalls(error)
+      else closeCalls(error)
       serving.forgetWaiting()
+    })
+  )
+  // an output that we have ended leaves the input as it is; the end of the transport does not
+  yield* Effect.forkScoped(
+    Effect.map(transport.closed, (reason) => {
+      if (reason._tag === "Ended") closeCalls(new Transport.TransportError({ reason }))
     })
   )
   yield* Effect.addFinalizer(() =>
@@ -660,6 +785,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   return peer
 })
+
+const overloadSchedule = Schedule.exponential("100 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
 
 const faultCode = (fault: Framing.Fault) =>
   fault.reason === "TooLarge" ? JsonRpc.ErrorCode.InvalidRequest : JsonRpc.ErrorCode.ParseError

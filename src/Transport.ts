@@ -233,7 +233,7 @@ export class Transport extends Context.Service<Transport, {
   readonly decongested: Effect.Effect<void>
   /** Takes no more frames, and returns when all are written, the output is ended, or it is closed anyway. */
   readonly end: Effect.Effect<void>
-  /** The first reason why the connection ended, of input or output. */
+  /** The first reason why the connection ended, of input or output. An output that `end` has ended leaves the input open. */
   readonly closed: Effect.Effect<CloseReason>
   /** The reason why the output is closed; an ended input alone does not close it. */
   readonly outputClosed: Effect.Effect<CloseReason>
@@ -337,7 +337,7 @@ export const make = Effect.fnUntraced(
     let arrivals = 0
     let lastArrival = 0
 
-    const closeOutput = (reason: CloseReason) => {
+    const closeOutput = (reason: CloseReason, isFlushed = false) => {
       if (output !== undefined) return
       output = reason
       outbox.clear()
@@ -345,7 +345,8 @@ export const make = Effect.fnUntraced(
       const failure = Exit.fail(new TransportError({ reason }))
       for (const sender of senders.splice(0)) sender.admit(failure)
       Deferred.doneUnsafe(outputClosed, Exit.succeed(reason))
-      Deferred.doneUnsafe(closed, Exit.succeed(reason))
+      // what we have ended ourselves, the other side may still write to
+      if (!isFlushed) Deferred.doneUnsafe(closed, Exit.succeed(reason))
       Deferred.doneUnsafe(written, Exit.void)
     }
 
@@ -406,8 +407,8 @@ export const make = Effect.fnUntraced(
         onFailure: (cause) =>
           Cause.hasInterruptsOnly(cause)
             ? Effect.void
-            : Effect.map(explain(outputReason(Cause.squash(cause))), closeOutput),
-        onSuccess: () => Effect.sync(() => closeOutput(new Ended()))
+            : Effect.map(explain(outputReason(Cause.squash(cause))), (reason) => closeOutput(reason)),
+        onSuccess: () => Effect.sync(() => closeOutput(new Ended(), true))
       }),
       Effect.raceFirst(Deferred.await(outputClosed)),
       Effect.forkScoped({ startImmediately: true })
@@ -430,7 +431,12 @@ export const make = Effect.fnUntraced(
       )
     }
 
-    yield* Effect.addFinalizer(() => Effect.sync(() => closeOutput(new Ended())))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        closeOutput(new Ended())
+        Deferred.doneUnsafe(closed, Exit.succeed(new Ended()))
+      })
+    )
 
     const maxFrameBytes = options?.maxFrameBytes ?? (framing === "native" ? 64 * MIB : undefined)
     const maxSendBytes = options?.maxSendBytes ?? (framing === "native" ? MIB : Infinity)

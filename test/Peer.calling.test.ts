@@ -161,6 +161,26 @@ describe("a call", () => {
       assert.strictEqual((yield* peer.peer.stats).strayResponses, 2)
     }))
 
+  it.effect("fails when it is larger than may be sent, and no other does", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ transport: { maxSendBytes: 100 } })
+      const large = yield* Effect.result(peer.peer.call("large", { text: "x".repeat(100) }))
+      const small = yield* start(peer.peer.call("small"))
+      yield* peer.expectSent(request(2, "small"))
+      yield* peer.receive({ id: 2, result: "fine" })
+      const size = JSON.stringify({ ...request(1, "large"), params: { text: "x".repeat(100) } }).length
+      const reason = new Transport.FrameTooLarge({ size, limit: 100 })
+      assert.deepStrictEqual(
+        large,
+        Result.fail(
+          new Peer.PeerError({
+            reason: new Peer.Closed({ method: "large", reason: new Transport.TransportError({ reason }) })
+          })
+        )
+      )
+      assert.deepStrictEqual(yield* Fiber.join(small), Result.succeed("fine"))
+    }))
+
   it.effect("dies of params that cannot be written, and holds nothing after that", () =>
     Effect.gen(function*() {
       const peer = yield* connect()
@@ -339,6 +359,18 @@ describe("the end of the connection", () => {
       const reason = new Transport.Ended()
       assert.deepStrictEqual(yield* Fiber.join(call), Result.fail(closed("m", reason)))
       assert.deepStrictEqual(yield* Effect.result(peer.call("later")), Result.fail(closed("later", reason)))
+    }))
+
+  it.effect("leaves those waiting whose answer may still come when this side ends its output, and fails new ones", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect()
+      const call = yield* start(peer.peer.call("m"))
+      yield* peer.settled
+      yield* peer.transport.end
+      const reason = new Transport.Ended()
+      assert.deepStrictEqual(yield* Effect.result(peer.peer.call("later")), Result.fail(closed("later", reason)))
+      yield* peer.receive({ id: 1, result: "after all" })
+      assert.deepStrictEqual(yield* Fiber.join(call), Result.succeed("after all"))
     }))
 
   it.effect("comes after the answers that arrived before it", () =>

@@ -807,7 +807,7 @@ describe("end", () => {
       yield* takeAll
       assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
       assert.deepStrictEqual(
-        [yield* reasonOf(transport.send(frame("4"))), yield* polled(transport.closed), pieces],
+        [yield* reasonOf(transport.send(frame("4"))), yield* polled(transport.outputClosed), pieces],
         [new Transport.Ended(), new Transport.Ended(), ["1\n"]]
       )
     }))
@@ -975,10 +975,10 @@ describe("makePair", () => {
       yield* left.send(frame("1"))
       yield* left.end
       assert.deepStrictEqual((yield* Fiber.join(atRight)).map(seen), [line("1")])
-      assert.deepStrictEqual([yield* polled(right.closed), yield* polled(left.closed)], [
-        new Transport.InputEnded(),
-        new Transport.Ended()
-      ])
+      assert.deepStrictEqual(
+        [yield* polled(right.closed), yield* polled(left.outputClosed), yield* polled(left.closed)],
+        [new Transport.InputEnded(), new Transport.Ended(), "suspended"]
+      )
       yield* right.send(frame("2"))
       yield* right.end
       assert.deepStrictEqual((yield* Fiber.join(atLeft)).map(seen), [line("2")])

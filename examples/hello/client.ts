@@ -14,12 +14,12 @@ import * as Transport from "../../src/Transport.ts"
 
 const program = Effect.gen(function*() {
   const script = fileURLToPath(new URL("server.ts", import.meta.url))
-  const child = yield* ChildProcess.make(process.execPath, [script], { forceKillAfter: "2 seconds" })
+  const child = yield* ChildProcess.make(process.execPath, [script], { stderr: "inherit", forceKillAfter: "2 seconds" })
   const transport = yield* Transport.make({ input: child.stdout, output: child.stdin }, { framing: "line" })
   const server = yield* Peer.make(transport, { onBadInput: "count" })
 
   yield* Console.log(yield* server.call("greet", { name: "Ada" }))
-  yield* transport.end // closes the server's input: it answers what is in flight, and leaves
+  yield* transport.end // closes the server's input, and the server leaves
   yield* Console.log(`exit code ${yield* child.exitCode}`)
 })
 

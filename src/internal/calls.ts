@@ -5,7 +5,6 @@
  * @since 0.1.0
  */
 import * as Deferred from "effect/Deferred"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
@@ -25,7 +24,6 @@ export interface Options<E> {
   ) => Effect.Effect<void, E>
   /** Tells the other side, at once, that no answer is wanted any more. */
   readonly sendCancellation: (method: string, params: object) => void
-  readonly timedOut: (method: string) => E
   readonly touch: () => void
 }
 
@@ -36,14 +34,14 @@ interface Pending<E> {
 
 /** @internal */
 export interface Calls<E> {
-  /** Without a timeout the call waits as long as it takes, and does not count towards `maxInFlight`. */
-  readonly call: (
-    method: string,
-    params: object | undefined,
-    timeout: Duration.Duration | undefined
-  ) => Effect.Effect<unknown, E>
+  /** Sends a request, and waits for its answer as long as it takes. */
+  readonly request: (method: string, params: object | undefined) => Effect.Effect<unknown, E>
+  /** Makes a request one of at most `maxInFlight`. */
+  readonly limited: (request: Effect.Effect<unknown, E>) => Effect.Effect<unknown, E>
   /** Settles the call that waits under this id; false when there is none. */
   readonly settle: (id: JsonRpc.Id, exit: (method: string) => Exit.Exit<unknown, E>) => boolean
+  /** Fails the calls to come; those that wait may still be answered. */
+  readonly refuse: (error: (method: string) => E) => void
   /** Fails every call, those that wait and those to come. */
   readonly close: (error: (method: string) => E) => void
   readonly size: () => number
@@ -87,16 +85,16 @@ export const makeCalls = <E>(options: Options<E>): Calls<E> => {
     })
 
   return {
-    call: (method, params, timeout) =>
-      timeout === undefined ? request(method, params) : Effect.timeoutOrElse(
-        permits.withPermits(1)(request(method, params)),
-        { duration: timeout, orElse: () => Effect.fail(options.timedOut(method)) }
-      ),
+    request,
+    limited: permits.withPermits(1),
     settle: (id, exit) => {
       const waiting = pending.get(id)
       if (waiting === undefined) return false
       pending.delete(id)
       return Deferred.doneUnsafe(waiting.answer, exit(waiting.method))
+    },
+    refuse: (error) => {
+      closed ??= error
     },
     close: (error) => {
       closed ??= error

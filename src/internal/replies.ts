@@ -7,6 +7,7 @@ import * as Result from "effect/Result"
 import type * as Framing from "../Framing.ts"
 import * as JsonRpc from "../Schema.ts"
 import type * as Transport from "../Transport.ts"
+import type { Tapping } from "./tapping.ts"
 
 /** @internal */
 export interface ReplyTo {
@@ -51,7 +52,8 @@ export interface Replies {
 export const makeReplies = (
   transport: Transport.Transport["Service"],
   profile: JsonRpc.Profile,
-  touch: () => void
+  touch: () => void,
+  tapping?: Tapping
 ): Replies => {
   const write = (text: string, framing: Framing.Kind) => {
     transport.sendTextUnsafe(text, framing)
@@ -75,6 +77,7 @@ export const makeReplies = (
     const encoded = JsonRpc.encode(message, profile)
     const size = Result.isFailure(encoded) ? undefined : exceeds(encoded.success)
     if (Result.isSuccess(encoded) && size === undefined) {
+      tapping?.outgoing(message, encoded.success)
       put(encoded.success, to)
       return true
     }
@@ -82,7 +85,9 @@ export const makeReplies = (
       ? "The result cannot be written as JSON"
       : `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
     const error = JsonRpc.failure(id, JsonRpc.JsonRpcError.internal(problem))
-    put(Result.getOrThrow(JsonRpc.encode(error, profile)), to)
+    const text = Result.getOrThrow(JsonRpc.encode(error, profile))
+    tapping?.outgoing(error, text)
+    put(text, to)
     return false
   }
 

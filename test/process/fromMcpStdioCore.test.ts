@@ -3,11 +3,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
-import { path } from "../utils/child.ts"
+import { path, url } from "../utils/child.ts"
 
-const run = (program: string, input: string) => {
-  const file = path(`examples/from-mcp-stdio-core/${program}`)
-  const { status, stderr, stdout } = spawnSync(process.execPath, [file], { input, encoding: "utf8", timeout: 20_000 })
+const run = (program: string, input: string, options: ReadonlyArray<string> = []) => {
+  const args = [...options, path(`examples/from-mcp-stdio-core/${program}`)]
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, { input, encoding: "utf8", timeout: 20_000 })
   return { stdout, stderr, status }
 }
 
@@ -16,20 +16,25 @@ const lines = (...messages: ReadonlyArray<object | string>) =>
 
 const request = (id: number, method: string, params?: object) => ({ jsonrpc: "2.0", id, method, params })
 
+const conversation = lines(
+  request(0, "initialize", {}),
+  { jsonrpc: "2.0", method: "notifications/initialized" },
+  request(1, "tools/list"),
+  request(2, "tools/call", { name: "shout", arguments: { text: "hé" } }),
+  request(3, "tools/call", { name: "shout" }),
+  request(4, "resources/list"),
+  "oops"
+)
+
+/** The replies by id, each error by its code alone. */
+const replies = (stdout: string) =>
+  stdout.trim().split("\n").map((line) => JSON.parse(line) as { id: number | null; error?: { code: number } })
+    .map(({ error, ...reply }) => error === undefined ? reply : { ...reply, code: error.code })
+    .toSorted((a, b) => (a.id ?? 9) - (b.id ?? 9))
+
 describe("a server that was moved", () => {
   it("answers as it did, byte for byte, but for the words of errors, and ends with 0", () => {
-    const { status, stderr, stdout } = run(
-      "server.ts",
-      lines(
-        request(0, "initialize", {}),
-        { jsonrpc: "2.0", method: "notifications/initialized" },
-        request(1, "tools/list"),
-        request(2, "tools/call", { name: "shout", arguments: { text: "hé" } }),
-        request(3, "tools/call", { name: "shout" }),
-        request(4, "resources/list"),
-        "oops"
-      )
-    )
+    const { status, stderr, stdout } = run("server.ts", conversation)
     const initialized = {
       protocolVersion: "2025-06-18",
       capabilities: { tools: {} },
@@ -59,6 +64,14 @@ describe("a server that was moved", () => {
     assert.strictEqual(status, 0)
     const events = stderr.trim().split("\n").map((line) => (JSON.parse(line) as { readonly _tag: string })._tag)
     assert.deepStrictEqual([events[0], events.at(-1)], ["Started", "Stopped"])
+  })
+
+  it("answers the same with the program that it was, on the shim", () => {
+    const before = run("before.mjs", conversation, ["--import", url("test/fixtures/mcp-stdio-core.ts")])
+    assert.deepStrictEqual(replies(before.stdout), replies(run("server.ts", conversation).stdout))
+    assert.strictEqual(replies(before.stdout).length, 6)
+    assert.include(before.stderr, "{\"event\":\"Stopped\",\"reason\":{\"_tag\":\"InputEnded\"}}")
+    assert.strictEqual(before.status, 0)
   })
 
   it("has the same tool when Effect's McpServer serves it", () => {

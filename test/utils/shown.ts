@@ -20,6 +20,6 @@ export const normalized = (source: string) => {
 /** The programs that a page shows, each with the file that the comment above it names. */
 export const programs = (page: string) =>
   Array.from(
-    page.matchAll(/<!-- file: (\S+) -->\n+```ts\n([^]*?)```/g),
+    page.matchAll(/<!-- file: (\S+) -->\n+```\w+\n([^]*?)```/g),
     ([, file = "", program = ""]) => ({ file, program })
   )

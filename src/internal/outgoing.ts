@@ -1,0 +1,77 @@
+/**
+ * The messages that a peer starts itself: encoded, in the framing that the other side reads, one after the other.
+ *
+ * @since 0.1.0
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import * as Framing from "../Framing.ts"
+import * as JsonRpc from "../Schema.ts"
+import type * as Transport from "../Transport.ts"
+import type { Tapping } from "./tapping.ts"
+
+/** @internal */
+export interface Outgoing {
+  /** Sends a message; suspends while the other side does not read, until `giveUp` returns. */
+  readonly send: (
+    message: JsonRpc.Request | JsonRpc.Notification,
+    giveUp?: Effect.Effect<void>
+  ) => Effect.Effect<void, Transport.TransportError>
+  /** Sends a notification at once. */
+  readonly sendUnsafe: (message: JsonRpc.Notification) => void
+  /** Says how the other side writes, and so reads. */
+  readonly learnFraming: (framing: Framing.Kind) => void
+  /** Fails those who wait for the framing. */
+  readonly close: (error: Transport.TransportError) => void
+}
+
+/** @internal */
+export const makeOutgoing = (
+  transport: Transport.Transport["Service"],
+  profile: JsonRpc.Profile,
+  given: Framing.Kind | undefined,
+  tapping: Tapping | undefined
+): Outgoing => {
+  let framing = given ?? (transport.framing === "auto" ? undefined : transport.framing)
+  // nothing of ours is written in a framing that the other side may not read
+  const known = Deferred.makeUnsafe<void, Transport.TransportError>()
+  if (framing !== undefined) Deferred.doneUnsafe(known, Exit.void)
+
+  const encode = (message: JsonRpc.Request | JsonRpc.Notification) => {
+    const encoded = JsonRpc.encode(message, profile)
+    if (Result.isSuccess(encoded)) tapping?.outgoing(message, encoded.success)
+    return encoded
+  }
+
+  const write = (message: JsonRpc.Request | JsonRpc.Notification, giveUp?: Effect.Effect<void>) =>
+    Effect.suspend(() => {
+      const encoded = encode(message)
+      // params that cannot be written are a mistake of the program, not a state of the connection
+      if (Result.isFailure(encoded)) return Effect.die(encoded.failure)
+      const frame = Framing.frameOfText(encoded.success, framing ?? "line")
+      if (transport.trySendUnsafe(frame)) return Effect.void
+      return giveUp === undefined ? transport.send(frame) : Effect.raceFirst(transport.send(frame), giveUp)
+    })
+
+  return {
+    send: (message, giveUp) =>
+      Effect.suspend(() =>
+        framing === undefined
+          ? Effect.andThen(Deferred.await(known), write(message, giveUp))
+          : write(message, giveUp)
+      ),
+    sendUnsafe: (message) => {
+      transport.sendTextUnsafe(Result.getOrThrow(encode(message)), framing ?? "line")
+    },
+    learnFraming: (kind) => {
+      if (framing !== undefined) return
+      framing = kind
+      Deferred.doneUnsafe(known, Exit.void)
+    },
+    close: (error) => {
+      Deferred.doneUnsafe(known, Exit.fail(error))
+    }
+  }
+}
