@@ -370,8 +370,6 @@ export class Caller extends Context.Service<Caller, Peer["Service"]>()("effect-s
 // constructors
 // -----------------------------------------------------------------------------
 
-// what codex answers when too many requests are open
-const OVERLOADED = -32_001
 const MAX_NOISE = 65_536
 // what a message takes beside its bytes, roughly
 const MESSAGE_BYTES = 256
@@ -786,6 +784,82 @@ export const make = Effect.fnUntraced(function*<R = never>(
   return peer
 })
 
+// -----------------------------------------------------------------------------
+// typed calls
+// -----------------------------------------------------------------------------
+
+/**
+ * Calls a method by the schemas that its server has given to `Router.request`: params are written, and the result is read,
+ * as they say.
+ *
+ * **Details**
+ *
+ * A result that does not fit its schema is a {@link DecodeFailure}. Params that their schema cannot write, or that are no
+ * object or array then, are a mistake of the program and die.
+ *
+ * **Example** (One contract for both sides)
+ *
+ * ```ts
+ * import * as Schema from "effect/Schema"
+ * import * as Peer from "effect-stdio/Peer"
+ *
+ * const Sum = { params: Schema.Struct({ a: Schema.Finite, b: Schema.Finite }), result: Schema.Finite }
+ *
+ * const add = (peer: Peer.Peer["Service"]) => Peer.request(peer, "add", Sum, { a: 1, b: 2 })
+ * ```
+ *
+ * @category calling
+ * @since 0.1.0
+ */
+export const request = <P extends Schema.Constraint, S extends Schema.Constraint>(
+  self: Peer["Service"],
+  method: string,
+  schemas: Router.RequestSchemas<P, S>,
+  params: P["Type"],
+  options?: CallOptions
+): Effect.Effect<S["Type"], JsonRpc.JsonRpcError | PeerError, P["EncodingServices"] | S["DecodingServices"]> => {
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(schemas.result))
+  return encodeParams(schemas.params, params).pipe(
+    Effect.flatMap((encoded) => self.call(method, encoded, options)),
+    Effect.flatMap((result) =>
+      Effect.mapError(decode(result), (error) => {
+        const detail = error.message.replace(/\s*\n\s*/g, " ")
+        return new PeerError({ reason: new DecodeFailure({ method, detail }) })
+      })
+    )
+  )
+}
+
+/**
+ * Sends a notification whose params are written by a schema.
+ *
+ * @category calling
+ * @since 0.1.0
+ */
+export const notification = <P extends Schema.Constraint>(
+  self: Peer["Service"],
+  method: string,
+  schema: P,
+  params: P["Type"]
+): Effect.Effect<void, PeerError, P["EncodingServices"]> =>
+  Effect.flatMap(encodeParams(schema, params), (encoded) => self.notify(method, encoded))
+
+const encodeParams = <P extends Schema.Constraint>(schema: P, params: P["Type"]) =>
+  Schema.encodeUnknownEffect(Schema.toCodecJson(schema))(params).pipe(
+    Effect.orDie,
+    Effect.flatMap((encoded) =>
+      typeof encoded === "object" && encoded !== null
+        ? Effect.succeed<object>(encoded)
+        : Effect.die(new TypeError("the params of a message are an object or an array"))
+    )
+  )
+
+// -----------------------------------------------------------------------------
+// private helpers
+// -----------------------------------------------------------------------------
+
+// what codex answers when too many requests are open
+const OVERLOADED = -32_001
 const overloadSchedule = Schedule.exponential("100 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
 
 const faultCode = (fault: Framing.Fault) =>
