@@ -44,9 +44,14 @@ export const isWrapper = (commandLine: ReadonlyArray<string>): boolean => {
   const name = Path.basename(program.split(" ")[0] ?? "").replace(/^-/, "")
   if (SHELLS.has(name)) return args.some((arg) => arg !== "-i" && arg !== "-l" && arg !== "--login")
   if (RUNNERS.has(name)) return true
+  if (name === "bun") return isBunRunner(args.filter((arg) => !arg.startsWith("-")))
   const script = args.find((arg) => !arg.startsWith("-"))
   return /^node(js)?$/.test(name) && script !== undefined && RUNNER_SCRIPTS.has(Path.basename(script))
 }
+
+/** `bun x` and `bun run <script>`, but not `bun run <file>`, which is the program itself. */
+const isBunRunner = ([command, what]: ReadonlyArray<string>): boolean =>
+  command === "x" || (command === "run" && what !== undefined && !/\.[cm]?[jt]sx?$/.test(what))
 
 /**
  * The probe of this process's operating system.

@@ -4,6 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import { runtime } from "../utils/child.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -13,7 +14,7 @@ const run = (
   input = ""
 ): Promise<{ readonly stdout: string; readonly code: number | null }> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"], timeout: 20_000 })
+    const child = spawn(runtime, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"], timeout: 20_000 })
     let stdout = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text

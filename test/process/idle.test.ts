@@ -72,8 +72,8 @@ describe("a server with a limit for the first message", () => {
 })
 
 describe("idle servers", () => {
-  // MiB for a server that is not bundled; Node itself takes 45
-  const BUDGET = 110
+  // MiB for a server that is not bundled; Node itself takes 45. Node 22 strips types anew at every start
+  const BUDGET = process.versions.node.startsWith("22.") ? 140 : 110
 
   it.live.runIf(Os.isLinux)(`take less than ${BUDGET} MiB each (F70)`, () =>
     Effect.gen(function*() {

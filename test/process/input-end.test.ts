@@ -122,7 +122,7 @@ describe("the end of the input", () => {
   it.live("is seen when the parent is killed in the moment it started the server (F62)", () =>
     Effect.gen(function*() {
       const child = yield* Child.node("test/fixtures/dies-after-spawn.ts", [
-        process.execPath,
+        Child.runtime,
         Child.path(Child.PROBE),
         "--events"
       ])

@@ -7,7 +7,7 @@ import * as Os from "../utils/os.ts"
 const PERL = "/usr/bin/perl"
 const PRCTL = { x64: 157, arm64: 167 }[process.arch as string]
 
-const server = [process.execPath, Child.path(Child.PROBE), "--events", "--parent-poll", "200ms"]
+const server = [Child.runtime, Child.path(Child.PROBE), "--events", "--parent-poll", "200ms"]
 const host = [process.execPath, Child.path("test/fixtures/host.ts")]
 
 /** Runs a command, and then holds the pipes for as long as it lives. */

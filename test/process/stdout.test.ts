@@ -29,7 +29,7 @@ describe("standard output", () => {
       ["a guard that is imported before it", Child.node("test/fixtures/guarded.ts")],
       [
         "node --import of the guard",
-        Child.start(process.execPath, [
+        Child.start(Child.runtime, [
           "--import",
           Child.url("src/stdout-guard.ts"),
           Child.path("test/fixtures/unguarded.ts")
@@ -51,6 +51,15 @@ describe("standard output", () => {
         )
       }))
   }
+
+  it.live("carries nothing of consoles that were taken before the guard, nor of node:console (F36)", () =>
+    Effect.gen(function*() {
+      const child = yield* Child.node("test/fixtures/prints-through-others.ts")
+      assert.strictEqual((yield* child.call("print")).result, "printed")
+      yield* child.until("all that was printed", () => child.stderr().includes("printed\n") || undefined)
+      for (const text of ["held: log\n", "module: log\n"]) assert.include(child.stderr(), text)
+      assert.strictEqual(child.stdout().toString(), "{\"jsonrpc\":\"2.0\",\"id\":\"call-1\",\"result\":\"printed\"}\n")
+    }))
 })
 
 describe("a failure that nobody looks at", () => {

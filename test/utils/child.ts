@@ -111,9 +111,12 @@ export const start = (
 ): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.map(Effect.acquireRelease(Effect.sync(() => launch(command, args, options)), release), ({ child }) => child)
 
-/** Starts a program of this project with the running Node. */
+/** What runs the programs under test: the running Node, or what `npm run test:matrix` names. */
+export const runtime = process.env["TEST_RUNTIME"] ?? process.execPath
+
+/** Starts a program of this project. */
 export const node = (program: string, args: ReadonlyArray<string> = [], options?: Options) =>
-  start(process.execPath, [path(program), ...args], options)
+  start(runtime, [path(program), ...args], options)
 
 export const PROBE = "examples/probe/server.ts"
 
@@ -130,7 +133,7 @@ export const shell = (line: string, options?: Options) => start("/bin/sh", ["-c"
 
 /** The command line of the probe for a shell. */
 export const commandLine = (args: ReadonlyArray<string> = []): string =>
-  [process.execPath, path(PROBE), "--events", ...args].map((word) => `'${word}'`).join(" ")
+  [runtime, path(PROBE), "--events", ...args].map((word) => `'${word}'`).join(" ")
 
 /** A folder that is removed with the scope. */
 export const temporaryFolder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(

@@ -48,9 +48,26 @@ const guard = (): Write => {
   stdout.end = end
   stdout.cork = () => {}
   stdout.uncork = () => {}
-  // Node's console writes through what was replaced above; other runtimes' consoles do not
-  globalThis.console = new Console({ stdout: stderr, stderr, ignoreErrors: true })
+  // Node's console writes through what was replaced above; Bun's does not. In place, for those who hold it already:
+  // `node:console` is the same object
+  Object.assign(globalThis.console, new Console({ stdout: stderr, stderr, ignoreErrors: true }))
+  redirectBun()
   return (bytes, done) => {
     write(bytes, done)
+  }
+}
+
+interface BunGlobals {
+  readonly console: { write?: (...parts: ReadonlyArray<string | Uint8Array>) => void }
+  readonly Bun?: { stdout: unknown; readonly stderr: unknown }
+}
+
+/** Redirects what Bun has beside Node's ways to standard output. */
+const redirectBun = () => {
+  const { Bun, console } = globalThis as unknown as BunGlobals
+  if (Bun === undefined) return
+  Bun.stdout = Bun.stderr
+  console.write = (...parts) => {
+    for (const part of parts) process.stderr.write(part)
   }
 }
