@@ -46,8 +46,11 @@ const makeStdio = (): Stdio.Stdio => {
   const stdin = openStdin()
   const write = (chunk: string | Uint8Array) =>
     Effect.callback<void, PlatformError.PlatformError>((resume) => {
-      writeStdout(chunk, (error) =>
+      const isWritten = writeStdout(chunk, (error) =>
         resume(error === null || error === undefined ? Effect.void : Effect.fail(failure("stdout")(error))))
+      if (isWritten) {
+        resume(Effect.void)
+      }
     })
   return Stdio.make({
     args: Effect.sync(() => process.argv.slice(2)),

@@ -15,6 +15,7 @@ import { bodyOf, headOf, tailOf } from "./frameParts.ts"
 const PIECE_BYTES = 262_144
 // text of small messages is joined up to this many code units and encoded at once, which is what makes them cheap
 const TEXT_LENGTH = 140_000
+const BLOCK_BYTES = 65_536
 const SMALL_TEXT_LENGTH = 131_072
 // eslint-disable-next-line no-control-regex -- the range is ASCII, whose characters are a byte each
 const ASCII = /^[\x00-\x7f]*$/
@@ -58,9 +59,27 @@ export const makeOutbox = (maxBytes: number): Outbox => {
     if (congested && size <= maxBytes / 2) congested = false
   }
 
+  // small texts are encoded one behind the other: a buffer of its own costs more than the text
+  let block = new Uint8Array(0)
+  let used = 0
+
+  const encodeText = (text: string): Uint8Array => {
+    // a UTF-16 code unit takes three bytes at most
+    const room = text.length * 3
+    if (room > BLOCK_BYTES / 4) return encoder.encode(text)
+    if (used + room > block.length) {
+      block = new Uint8Array(BLOCK_BYTES)
+      used = 0
+    }
+    const { written } = encoder.encodeInto(text, block.subarray(used))
+    const bytes = block.subarray(used, used + written)
+    used += written
+    return bytes
+  }
+
   const encodeTexts = () => {
     if (textLength === 0) return
-    const bytes = encoder.encode(texts.join(""))
+    const bytes = encodeText(texts.length === 1 ? texts[0] ?? "" : texts.join(""))
     texts = []
     grow(bytes.length - textLength)
     textLength = 0

@@ -6,8 +6,15 @@
  */
 import { Console } from "node:console"
 
-/** Writes to the real standard output; the callback comes when the bytes are handed to the system. @internal */
-export type Write = (bytes: Uint8Array | string, done: (error?: Error | null) => void) => void
+/**
+ * Writes to the real standard output; the callback comes when the bytes are handed to the system. Returns true where that
+ * has happened already.
+ *
+ * @internal
+ */
+export type Write = (bytes: Uint8Array | string, done: (error?: Error | null) => void) => boolean
+
+const isNode = process.versions["bun"] === undefined
 
 const KEY = Symbol.for("effect-stdio/stdoutGuard")
 
@@ -54,6 +61,8 @@ const guard = (): Write => {
   redirectBun()
   return (bytes, done) => {
     write(bytes, done)
+    // a pipe with room takes all at once, which a turn of the event loop later the callback says too
+    return isNode && stdout.writableLength === 0 && stdout.errored === null
   }
 }
 
