@@ -2,6 +2,8 @@
  * A look at what a peer sends and receives: who, how much, when; what is said only where the user gives a function that
  * chooses it, since messages carry secrets.
  *
+ * @module
+ *
  * @since 0.1.0
  */
 import type { Id, Message } from "./Schema.ts"
