@@ -3,7 +3,6 @@
  * chooses it, since messages carry secrets.
  *
  * @module
- *
  * @since 0.1.0
  */
 import type { Id, Message } from "./Schema.ts"
