@@ -28,6 +28,8 @@ export default defineConfig({
           // Folders below test/peers are packages of their own, with their own installation.
           include: ["test/process/**/*.test.ts", "test/peers/*.test.ts"],
           pool: "forks",
+          // Fails the run when a test has left a process behind.
+          globalSetup: ["test/utils/processesLeft.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Each test starts processes of its own; more workers would only compete with them.
