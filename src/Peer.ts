@@ -9,14 +9,15 @@
  * @module
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -327,8 +328,8 @@ export class Peer extends Context.Service<Peer, {
   readonly notify: (method: string, params?: object) => Effect.Effect<void, PeerError>
   /** Returns when all input has been read and handed on: its reason, or the error that ended it. */
   readonly inputEnded: Effect.Effect<void, Transport.TransportError>
-  /** Why the connection ended. */
-  readonly closed: Effect.Effect<Transport.CloseReason>
+  /** Why the connection ended, or that what came is no JSON-RPC. */
+  readonly closed: Effect.Effect<Transport.CloseReason | Transport.NotJsonRpc>
   /** Takes no more input. Part of the end of a server, like `drained` and `cutOff`. */
   readonly stopReading: Effect.Effect<void>
   /** Returns when no request and no notification of the other side is being handled. */
@@ -559,13 +560,15 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   // ---- the other side's frames
 
+  const notJsonRpc = Deferred.makeUnsafe<Transport.NotJsonRpc>()
+
   const peer: Peer["Service"] = Peer.of({
     call,
     follow,
     subscribe: subscriptions.subscribe,
     notify,
     inputEnded: Effect.suspend(() => Fiber.join(reader)),
-    closed: transport.closed,
+    closed: Effect.raceFirst(transport.closed, Deferred.await(notJsonRpc)),
     stopReading: Effect.suspend(() => {
       reader.interruptUnsafe()
       return Effect.asVoid(Fiber.await(reader))
@@ -739,7 +742,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const onInputClosed = (reason: Transport.TransportError["reason"]) => {
     const error = new Transport.TransportError({ reason })
     closeCalls(error)
-    const isWell = reason._tag === "InputEnded" || reason._tag === "Ended"
+    if (reason._tag === "NotJsonRpc") Deferred.doneUnsafe(notJsonRpc, Exit.succeed(reason))
+    // one that does not read any more may well have said all that it had to say
+    const isWell = reason._tag === "InputEnded" || reason._tag === "Ended" || reason._tag === "OutputClosed"
       || (reason._tag === "ProcessExited" && reason.exitCode === 0)
     subscriptions.close(
       isWell ? undefined : new PeerError({ reason: new Closed({ method: "subscribe", reason: error }) })
@@ -750,10 +755,11 @@ export const make = Effect.fnUntraced(function*<R = never>(
     transport.incoming,
     onItems
   ).pipe(
-    Effect.onExit((exit) => {
-      // an ended input has said why
-      if (Exit.isSuccess(exit)) return Effect.map(transport.closed, onInputClosed)
-      const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+    // an ended input has said why; waited for here, where the wait may be interrupted
+    Effect.andThen(transport.closed),
+    Effect.map(onInputClosed),
+    Effect.onError((cause) => {
+      const error = Result.getOrUndefined(Cause.findError(cause))
       return Effect.sync(() => onInputClosed(error?.reason ?? new Transport.Ended()))
     }),
     Effect.forkScoped({ startImmediately: true })
@@ -770,7 +776,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
   // an output that we have ended leaves the input as it is; the end of the transport does not
   yield* Effect.forkScoped(
     Effect.map(transport.closed, (reason) => {
-      if (reason._tag === "Ended") closeCalls(new Transport.TransportError({ reason }))
+      if (reason._tag === "Ended") onInputClosed(reason)
     })
   )
   yield* Effect.addFinalizer(() =>

@@ -18,7 +18,7 @@ import * as Predicate from "effect/Predicate"
 export interface Progress {
   /** Method of the notification that reports progress, or undefined where there is none. */
   readonly method: string | undefined
-  /** The params that ask for reports under this token. */
+  /** The params that ask for reports under this token; those by position have no place for it, and stay as they are. */
   readonly ask: (params: object | undefined, token: string) => object | undefined
   /** The token and the value of a report, if its params are well formed. */
   readonly read: (params: unknown) => Report | undefined
@@ -45,6 +45,7 @@ export interface Report {
 export const mcp: Progress = {
   method: "notifications/progress",
   ask: (params, progressToken) => {
+    if (Array.isArray(params)) return params
     const meta = Predicate.hasProperty(params, "_meta") && Predicate.isObject(params._meta) ? params._meta : {}
     return { ...params, _meta: { ...meta, progressToken } }
   },
@@ -64,7 +65,7 @@ export const mcp: Progress = {
  */
 export const lsp: Progress = {
   method: "$/progress",
-  ask: (params, workDoneToken) => ({ ...params, workDoneToken }),
+  ask: (params, workDoneToken) => Array.isArray(params) ? params : { ...params, workDoneToken },
   read: (params) =>
     Predicate.hasProperty(params, "token") && Predicate.hasProperty(params, "value")
       ? { token: params.token, value: params.value }

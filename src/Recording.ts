@@ -99,7 +99,8 @@ export interface Replay {
  *
  * **Gotchas**
  *
- * It records what is said, secrets included: `redact` returns what may be written of a message.
+ * It records what is said, secrets included: `redact` returns what may be written of a message, or undefined where that
+ * is nothing but its size.
  *
  * **Example** (Into an array)
  *
@@ -125,7 +126,11 @@ export const recorder = (
     payload: redact,
     onMessage: ({ bytes, direction, kind, payload, time }) => {
       begun ??= time
-      const said = kind === "invalid" ? { note: "invalid", bytes } : { msg: payload ?? null }
+      const said = kind === "invalid"
+        ? { note: "invalid", bytes }
+        : payload === undefined
+        ? { note: "redacted", bytes }
+        : { msg: payload }
       const line = JSON.stringify({ t: time - begun, dir: direction === "out" ? ">" : "<", ...said })
       write(`${line}\n`)
     }
@@ -189,7 +194,7 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Entry>, Recordi
  */
 export const replay = Effect.fnUntraced(
   function*(
-    entries: ReadonlyArray<Entry>,
+    recording: ReadonlyArray<Entry>,
     options?: {
       /** How the messages are delimited. @default "line" */
       readonly framing?: Framing.Kind | undefined
@@ -198,8 +203,10 @@ export const replay = Effect.fnUntraced(
     const framing = options?.framing ?? "line"
     const [transport, other] = yield* Transport.makePair({ left: { framing }, right: { framing } })
     const done = Deferred.makeUnsafe<void, RecordingError>()
-    const sent = new Set<Entry>()
-    // the ids that the program uses for the requests on record
+    const entries = recording.flatMap(apart)
+    // what the program has sent again, under the id that it uses
+    const sent = new Map<Entry, unknown>()
+    // those ids by the ones on record, where an id may be used again
     const ids = new Map<unknown, unknown>()
     let next = 0
 
@@ -212,21 +219,23 @@ export const replay = Effect.fnUntraced(
       }
       if (entry.direction === "out" && !sent.has(entry)) return Effect.void
       next++
-      if (entry.direction === "out") return proceed
+      if (entry.direction === "out") {
+        if (isRequest(entry.message)) ids.set(entry.message.id, sent.get(entry))
+        return proceed
+      }
       const text = JSON.stringify(withId(entry.message, ids))
       return Effect.andThen(other.send(Framing.frameOfText(text, framing)), proceed)
     })
 
     const onMessage = (message: unknown) =>
       Effect.suspend(() => {
-        const entry = entries.slice(next).find((entry) =>
-          entry.direction === "out" && !sent.has(entry) && isAlike(entry.message, message)
+        const entry = entries.find((entry, index) =>
+          index >= next && entry.direction === "out" && !sent.has(entry) && isAlike(entry.message, message)
         )
         if (entry === undefined) {
           return Deferred.fail(done, new RecordingError({ reason: new NotOnRecord({ what: nameOf(message) }) }))
         }
-        sent.add(entry)
-        if (isRequest(entry.message) && isRequest(message)) ids.set(entry.message.id, message.id)
+        sent.set(entry, isRequest(message) ? message.id : undefined)
         return proceed
       })
 
@@ -260,6 +269,12 @@ const isResponse = (message: unknown): message is { readonly id: unknown } =>
 
 const methodOf = (message: unknown): unknown => Predicate.hasProperty(message, "method") ? message.method : undefined
 
+/** The members of a batch that was sent count one by one. */
+const apart = (entry: Entry): ReadonlyArray<Entry> =>
+  entry.direction === "out" && Array.isArray(entry.message)
+    ? entry.message.map((message: unknown) => ({ ...entry, message }))
+    : [entry]
+
 /** Whether a message stands for one on record. */
 const isAlike = (recorded: unknown, message: unknown): boolean =>
   isResponse(recorded)
@@ -268,7 +283,11 @@ const isAlike = (recorded: unknown, message: unknown): boolean =>
 
 /** A response under the id that the program has used for its request. */
 const withId = (message: unknown, ids: ReadonlyMap<unknown, unknown>): unknown =>
-  isResponse(message) && ids.has(message.id) ? { ...message, id: ids.get(message.id) } : message
+  Array.isArray(message)
+    ? message.map((member) => withId(member, ids))
+    : isResponse(message) && ids.has(message.id)
+    ? { ...message, id: ids.get(message.id) }
+    : message
 
 const nameOf = (message: unknown): string => {
   if (isResponse(message)) return `a response to ${JSON.stringify(message.id)}`

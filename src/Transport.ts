@@ -319,7 +319,10 @@ export const make = Effect.fnUntraced(
     // what is queued in one go leaves in one write, as soon as that is over; a turn of the event loop would cost more
     const microtasks = new Scheduler.MixedScheduler("sync").makeDispatcher()
 
-    const explain = duplex.explain ?? Effect.succeed
+    // one that dies leaves the reason as it is: a connection that has ended must not stay open
+    const { explain: explainer = Effect.succeed } = duplex
+    const explain = (reason: CloseReason): Effect.Effect<CloseReason> =>
+      Effect.catchCause(Effect.suspend(() => explainer(reason)), () => Effect.succeed(reason))
     const outbox = makeOutbox(maxQueuedBytes)
     const closed = Deferred.makeUnsafe<CloseReason>()
     const outputClosed = Deferred.makeUnsafe<CloseReason>()

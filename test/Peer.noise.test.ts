@@ -54,13 +54,14 @@ describe("64 KiB without a message", () => {
       )
     }))
 
-  it.effect("end the input with that error, and fail the subscribers", () =>
+  it.effect("end the input and the connection with that error, and fail the subscribers", () =>
     Effect.gen(function*() {
       const peer = yield* connect()
       const stream = yield* peer.peer.subscribe()
       yield* peer.feed(junk(LIMIT))
       const error = notJsonRpc(LIMIT, sample)
       assert.deepStrictEqual(yield* Effect.result(peer.peer.inputEnded), Result.fail(error))
+      assert.deepStrictEqual(yield* peer.peer.closed, error.reason)
       assert.deepStrictEqual(
         yield* Effect.result(Stream.runDrain(stream)),
         Result.fail(closed("subscribe", error))
@@ -125,6 +126,17 @@ describe("64 KiB without a message", () => {
         yield* Fiber.join(call),
         Result.fail(closed("m", notJsonRpc(LIMIT, "no such file ".padEnd(64, "."))))
       )
+    }))
+
+  it.effect("may be text that looks like headers", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ ownFraming: undefined, transport: { framing: "content-length" } })
+      const call = yield* start(peer.peer.call("m"))
+      yield* peer.feed("info: still starting\n".repeat(5_000))
+      yield* peer.settled
+      const outcome = yield* Fiber.join(call)
+      const error = Result.isFailure(outcome) && outcome.failure._tag === "PeerError" ? outcome.failure : undefined
+      assert.strictEqual(error?.reason._tag === "Closed" ? error.reason.reason.reason._tag : undefined, "NotJsonRpc")
     }))
 
   it.effect("may be messages of the other framing, which are not shown", () =>

@@ -14,6 +14,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
+import * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
@@ -270,6 +271,16 @@ describe("a subscriber that suspends", () => {
       assert.deepStrictEqual(yield* Fiber.join(call), Result.succeed("r"))
     }))
 
+  it.effect("gets all that was read before the peer takes no more input", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect()
+      const stream = yield* peer.peer.subscribe({ capacity: 1, policy: "suspend" })
+      yield* peer.receive(...notes("n", 5))
+      yield* peer.settled
+      yield* peer.peer.stopReading
+      assert.deepStrictEqual(methods(yield* Stream.runCollect(stream)), methods(notes("n", 5)))
+    }))
+
   it.effect("does not keep the peer from being closed", () =>
     Effect.gen(function*() {
       const wire = yield* TestKit.make()
@@ -298,6 +309,18 @@ describe("the stream of a subscriber", () => {
       const peer = yield* connect()
       const { end, heard } = yield* listen(yield* peer.peer.subscribe())
       yield* peer.transport.end
+      yield* peer.receive(note("a"))
+      yield* peer.endInput
+      assert.deepStrictEqual(yield* end, Result.succeed(undefined))
+      assert.deepStrictEqual(heard, ["a"])
+    }))
+
+  it.effect("ends with the input of one that had stopped to read before, which is no failure", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect()
+      const { end, heard } = yield* listen(yield* peer.peer.subscribe())
+      yield* peer.breakOutput("EPIPE")
+      yield* peer.peer.notify("breaks")
       yield* peer.receive(note("a"))
       yield* peer.endInput
       assert.deepStrictEqual(yield* end, Result.succeed(undefined))
@@ -364,6 +387,16 @@ describe("the stream of a subscriber", () => {
       assert.deepStrictEqual(yield* end, Result.succeed(undefined))
     }))
 
+  it.effect("ends when the transport is closed, while the peer is not", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const wire = yield* Scope.provide(TestKit.make(), scope)
+      const peer = yield* Peer.make(wire.transport)
+      const { end } = yield* listen(yield* peer.subscribe())
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* end, Result.succeed(undefined))
+    }))
+
   it.effect("ends when the peer takes no more input", () =>
     Effect.gen(function*() {
       const peer = yield* connect()
@@ -403,5 +436,20 @@ describe("the stream of a subscriber", () => {
       )
       yield* peer.endInput
       assert.deepStrictEqual(yield* Fiber.join(fiber), [])
+    }))
+
+  it.effect("is over, however the end falls into the midst of the subscribing", () =>
+    Effect.gen(function*() {
+      for (let turns = 0; turns < 12; turns++) {
+        const peer = yield* connect()
+        // every few operations the fiber lets others run
+        const fiber = yield* Effect.scoped(Effect.flatMap(peer.peer.subscribe(), Stream.runCollect)).pipe(
+          Effect.provideService(Scheduler.MaxOpsBeforeYield, 5),
+          Effect.forkChild
+        )
+        yield* Effect.repeat(Effect.yieldNow, { times: turns })
+        yield* peer.peer.stopReading
+        assert.deepStrictEqual(yield* Fiber.join(fiber), [])
+      }
     }))
 })

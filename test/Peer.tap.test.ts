@@ -157,6 +157,28 @@ describe("a tap is told of", () => {
       })
     }))
 
+  it.effect("not what does not leave: too large, too late, or given up", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ transport: { maxSendBytes: 100, maxQueuedBytes: 64 } })
+      yield* Effect.result(peer.peer.call("large", { text: "x".repeat(100) }))
+      yield* peer.stall
+      yield* peer.peer.notify("fills", { text: "x".repeat(40) })
+      const waits = yield* start(peer.peer.notify("waits"))
+      const givenUp = yield* start(peer.peer.call("given up"))
+      yield* Fiber.interrupt(givenUp)
+      assert.deepStrictEqual(peer.entries.map(({ method }) => method), ["fills"])
+      yield* peer.resume
+      yield* Fiber.join(waits)
+      yield* peer.transport.end
+      yield* Effect.result(peer.peer.notify("too late"))
+      yield* peer.feed("junk\n")
+      yield* peer.settled
+      assert.deepStrictEqual(
+        peer.entries.map(({ direction, kind, method }) => `${direction} ${kind} ${method ?? ""}`),
+        ["out notification fills", "out notification waits", "in invalid "]
+      )
+    }))
+
   it.effect("not of params that cannot be written", () =>
     Effect.gen(function*() {
       const peer = yield* connect()
@@ -220,7 +242,7 @@ describe("a tap that throws", () => {
       assert.lengthOf(log.lines.filter((line) => line.includes("no space left")), 4)
     }))
 
-  it.effect("while it makes a payload is logged too", () =>
+  it.effect("while it makes a payload is logged too, and is told of the message without it", () =>
     Effect.gen(function*() {
       const log = makeLog()
       const peer = yield* Effect.provide(
@@ -235,5 +257,16 @@ describe("a tap that throws", () => {
       yield* peer.receive({ id: 1, method: "ping" })
       yield* peer.expectSent(success(1, "pöng"))
       assert.lengthOf(log.lines.filter((line) => line.includes("no payload")), 2)
+      assert.deepStrictEqual(peer.entries, [
+        {
+          direction: "in",
+          time: 0,
+          kind: "request",
+          bytes: size(v2({ id: 1, method: "ping" })),
+          method: "ping",
+          id: 1
+        },
+        { direction: "out", time: 0, kind: "success", bytes: size(success(1, "pöng")), id: 1 }
+      ])
     }))
 })

@@ -59,6 +59,12 @@ describe("the Language Server Protocol", () => {
   })
 })
 
+describe("params by position", () => {
+  it.each([["mcp", Progress.mcp], ["lsp", Progress.lsp]])("stay as they are with %s", (_, progress) => {
+    assert.deepStrictEqual(progress.ask([1, { a: 2 }], "t"), [1, { a: 2 }])
+  })
+})
+
 describe("no progress", () => {
   it("asks for nothing and reads nothing", () => {
     const params = { a: 1 }

@@ -75,6 +75,15 @@ describe("a recorder", () => {
       ])
     }))
 
+  it.effect("notes a message of which nothing may be written", () =>
+    Effect.gen(function*() {
+      const peer = yield* record(() => undefined)
+      yield* peer.receive({ method: "login" })
+      yield* peer.settled
+      assert.deepStrictEqual(peer.lines, ["{\"t\":0,\"dir\":\"<\",\"note\":\"redacted\",\"bytes\":34}\n"])
+      assert.deepStrictEqual(Recording.parse(peer.lines.join("")), Result.succeed([]))
+    }))
+
   it.effect("writes each member of a batch as a message", () =>
     Effect.gen(function*() {
       const peer = yield* record()
@@ -317,6 +326,34 @@ describe("a recording that is played back", () => {
         assert.strictEqual(yield* peer.call("a"), "r")
       })
   )
+
+  it.effect("plays batches, sent and received", () =>
+    Effect.gen(function*() {
+      const { done, peer } = yield* play([
+        out([{ id: 7, method: "a" }, { id: 8, method: "b" }]),
+        into([{ jsonrpc: "2.0", id: 8, result: "to b" }, { jsonrpc: "2.0", id: 7, result: "to a" }])
+      ])
+      const a = yield* start(peer.call("a"))
+      const b = yield* start(peer.call("b"))
+      assert.deepStrictEqual(yield* Fiber.joinAll([a, b]), [Result.succeed("to a"), Result.succeed("to b")])
+      yield* done
+    }))
+
+  it.effect("tells requests apart whose id was used again, also when the second is sent early", () =>
+    Effect.gen(function*() {
+      const { done, peer } = yield* play([
+        out({ id: 1, method: "a" }),
+        out({ method: "go" }),
+        result(1, "to a"),
+        out({ id: 1, method: "b" }),
+        result(1, "to b")
+      ])
+      const a = yield* start(peer.call("a"))
+      const b = yield* start(peer.call("b"))
+      yield* peer.notify("go")
+      yield* done
+      assert.deepStrictEqual(yield* Fiber.joinAll([a, b]), [Result.succeed("to a"), Result.succeed("to b")])
+    }))
 
   it.effect("plays a long conversation whose messages all come at once", () =>
     Effect.gen(function*() {

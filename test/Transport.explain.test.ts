@@ -144,6 +144,18 @@ describe("an explanation", () => {
       yield* connection.peer.inputEnded
     }))
 
+  it.effect("that dies leaves the reason as it was", () =>
+    Effect.gen(function*() {
+      const explain = () => Effect.die("broken")
+      const output = yield* Transport.make({ input: Stream.never, output: Sink.fail({ code: "EPIPE" }), explain })
+      const input = yield* Transport.make({ input: Stream.empty, output: Sink.drain, explain })
+      yield* Peer.make(input)
+      assert.deepStrictEqual(
+        [yield* output.outputClosed, yield* input.closed],
+        [new Transport.OutputClosed({ code: "EPIPE" }), new Transport.InputEnded()]
+      )
+    }))
+
   it.effect("does not keep the connection from being closed by this side", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
@@ -223,6 +235,19 @@ describe("an output that this side has ended", () => {
       yield* wire.transport.end
       yield* wire.settled
       assert.isUndefined(call.pollUnsafe())
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* Fiber.join(call), Result.fail(closed("m", new Transport.Ended())))
+    }))
+})
+
+describe("a transport of one's own", () => {
+  it.effect("that never says why it ended does not keep the peer from being closed", () =>
+    Effect.gen(function*() {
+      const wire = yield* TestKit.make()
+      const scope = yield* Scope.make()
+      const peer = yield* Scope.provide(Peer.make({ ...wire.transport, incoming: Stream.empty }), scope)
+      const call = yield* start(peer.call("m"))
+      yield* wire.settled
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(yield* Fiber.join(call), Result.fail(closed("m", new Transport.Ended())))
     }))

@@ -39,20 +39,24 @@ export const makeOutgoing = (
   const known = Deferred.makeUnsafe<void, Transport.TransportError>()
   if (framing !== undefined) Deferred.doneUnsafe(known, Exit.void)
 
-  const encode = (message: JsonRpc.Request | JsonRpc.Notification) => {
-    const encoded = JsonRpc.encode(message, profile)
-    if (Result.isSuccess(encoded)) tapping?.outgoing(message, encoded.success)
-    return encoded
-  }
+  const encode = (message: JsonRpc.Request | JsonRpc.Notification) => JsonRpc.encode(message, profile)
 
   const write = (message: JsonRpc.Request | JsonRpc.Notification, giveUp?: Effect.Effect<void>) =>
     Effect.suspend(() => {
       const encoded = encode(message)
       // params that cannot be written are a mistake of the program, not a state of the connection
       if (Result.isFailure(encoded)) return Effect.die(encoded.failure)
-      const frame = Framing.frameOfText(encoded.success, framing ?? "line")
-      if (transport.trySendUnsafe(frame)) return Effect.void
-      return giveUp === undefined ? transport.send(frame) : Effect.raceFirst(transport.send(frame), giveUp)
+      const text = encoded.success
+      const frame = Framing.frameOfText(text, framing ?? "line")
+      if (transport.trySendUnsafe(frame)) {
+        tapping?.outgoing(message, text)
+        return Effect.void
+      }
+      // a tap is told of what leaves: not of what had to wait in vain
+      const sent = tapping === undefined
+        ? transport.send(frame)
+        : Effect.map(transport.send(frame), () => tapping.outgoing(message, text))
+      return giveUp === undefined ? sent : Effect.raceFirst(sent, giveUp)
     })
 
   return {
@@ -63,7 +67,8 @@ export const makeOutgoing = (
           : write(message, giveUp)
       ),
     sendUnsafe: (message) => {
-      transport.sendTextUnsafe(Result.getOrThrow(encode(message)), framing ?? "line")
+      const text = Result.getOrThrow(encode(message))
+      if (transport.sendTextUnsafe(text, framing ?? "line")) tapping?.outgoing(message, text)
     },
     learnFraming: (kind) => {
       if (framing !== undefined) return

@@ -67,6 +67,11 @@ export const makeReplies = (
     return size > transport.maxSendBytes ? size : undefined
   }
 
+  /** Tells the tap of a reply that will leave: a batch is not looked at again. */
+  const tell = (message: JsonRpc.Message, text: string) => {
+    if (!transport.isOutputClosedUnsafe()) tapping?.outgoing(message, text)
+  }
+
   const put = (text: string, to: ReplyTo) => {
     if (to.batch === undefined) write(text, to.framing)
     else to.batch.replies.push(text)
@@ -77,7 +82,7 @@ export const makeReplies = (
     const encoded = JsonRpc.encode(message, profile)
     const size = Result.isFailure(encoded) ? undefined : exceeds(encoded.success)
     if (Result.isSuccess(encoded) && size === undefined) {
-      tapping?.outgoing(message, encoded.success)
+      tell(message, encoded.success)
       put(encoded.success, to)
       return true
     }
@@ -86,7 +91,7 @@ export const makeReplies = (
       : `The result has ${size} bytes, this connection sends at most ${transport.maxSendBytes}`
     const error = JsonRpc.failure(id, JsonRpc.JsonRpcError.internal(problem))
     const text = Result.getOrThrow(JsonRpc.encode(error, profile))
-    tapping?.outgoing(error, text)
+    tell(error, text)
     put(text, to)
     return false
   }

@@ -5,6 +5,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -30,15 +31,16 @@ interface Subscriber<E> {
   readonly methods: ReadonlySet<string> | undefined
   readonly policy: NonNullable<Peer.SubscribeOptions["policy"]>
   readonly capacity: number
-  /** What did not fit while the reader must wait: at most one burst. */
-  behind: Array<Notification>
 }
 
+// one that suspends takes the rest of a burst beyond its capacity: the reader waits between bursts only
 const strategies = { fail: "dropping", dropOldest: "sliding", suspend: "suspend" } as const
 
 /** @internal */
 export const makeSubscriptions = <E>(lagged: (capacity: number) => E): Subscriptions<E> => {
   const subscribers = new Set<Subscriber<E>>()
+  // opened when one that suspends has taken, or has left
+  const taken = Latch.makeUnsafe(false)
   let closed: { readonly error: E | undefined } | undefined
 
   const finish = ({ queue }: Subscriber<E>, error: E | undefined) => {
@@ -47,16 +49,25 @@ export const makeSubscriptions = <E>(lagged: (capacity: number) => E): Subscript
   }
 
   const offer = (subscriber: Subscriber<E>, notification: Notification) => {
-    const { behind, capacity, methods, policy, queue } = subscriber
+    const { capacity, methods, policy, queue } = subscriber
     if (methods !== undefined && !methods.has(notification.method)) return
-    if (behind.length === 0 && Queue.offerUnsafe(queue, notification)) return
-    if (policy === "suspend") {
-      behind.push(notification)
-    } else if (policy === "fail") {
-      subscribers.delete(subscriber)
-      finish(subscriber, lagged(capacity))
-    }
+    if (Queue.offerUnsafe(queue, notification) || policy !== "fail") return
+    subscribers.delete(subscriber)
+    finish(subscriber, lagged(capacity))
   }
+
+  const isBehind = () => {
+    for (const { capacity, policy, queue } of subscribers) {
+      if (policy === "suspend" && Queue.sizeUnsafe(queue) > capacity) return true
+    }
+    return false
+  }
+
+  const caughtUp: Effect.Effect<void> = Effect.suspend(() => {
+    if (!isBehind()) return Effect.void
+    taken.closeUnsafe()
+    return Effect.andThen(taken.await, caughtUp)
+  })
 
   return {
     subscribe: (options) =>
@@ -64,48 +75,45 @@ export const makeSubscriptions = <E>(lagged: (capacity: number) => E): Subscript
         const capacity = options?.capacity ?? 4_096
         const policy = options?.policy ?? "fail"
         const queue = yield* Effect.acquireRelease(
-          Queue.make<Notification, E | Cause.Done>({ capacity, strategy: strategies[policy] }),
+          Queue.make<Notification, E | Cause.Done>({
+            capacity: policy === "suspend" ? Infinity : capacity,
+            strategy: strategies[policy]
+          }),
           Queue.shutdown
         )
         const subscriber: Subscriber<E> = {
           queue,
           methods: options?.methods === undefined ? undefined : new Set(options.methods),
           policy,
-          capacity,
-          behind: []
+          capacity
         }
-        if (closed === undefined) {
-          yield* Effect.acquireRelease(
-            Effect.sync(() => subscribers.add(subscriber)),
-            () => Effect.sync(() => subscribers.delete(subscriber))
-          )
-        } else {
-          finish(subscriber, closed.error)
-        }
-        return Stream.fromQueue(queue)
+        yield* Effect.acquireRelease(
+          // in one step: the end may come between two
+          Effect.sync(() => {
+            if (closed === undefined) subscribers.add(subscriber)
+            else finish(subscriber, closed.error)
+          }),
+          () =>
+            Effect.sync(() => {
+              subscribers.delete(subscriber)
+              taken.openUnsafe()
+            })
+        )
+        if (policy !== "suspend") return Stream.fromQueue(queue)
+        return Stream.fromPull(Effect.succeed(Effect.map(Queue.takeAll(queue), (notifications) => {
+          taken.openUnsafe()
+          return notifications
+        })))
       }),
     publish: (notification) => {
       for (const subscriber of subscribers) offer(subscriber, notification)
     },
-    isBehind: () => {
-      for (const { behind } of subscribers) if (behind.length > 0) return true
-      return false
-    },
-    caughtUp: Effect.suspend(() =>
-      Effect.forEach([...subscribers], (subscriber) => {
-        const { behind } = subscriber
-        subscriber.behind = []
-        return behind.length === 0 ? Effect.void : Queue.offerAll(subscriber.queue, behind)
-      }, { discard: true, concurrency: "unbounded" })
-    ),
+    isBehind,
+    caughtUp,
     close: (error) => {
       if (closed !== undefined) return
       closed = { error }
-      for (const subscriber of subscribers) {
-        // what the reader waited with is delivered before the end
-        Queue.offerAllUnsafe(subscriber.queue, subscriber.behind)
-        finish(subscriber, error)
-      }
+      for (const subscriber of subscribers) finish(subscriber, error)
       subscribers.clear()
     }
   }

@@ -24,11 +24,11 @@ export const makeTapping = (
   const tell = (entry: Omit<Entry, "time">, message?: Message) =>
     safely(() => {
       const time = clock.currentTimeMillisUnsafe()
-      tap.onMessage(
-        message === undefined || tap.payload === undefined
-          ? { ...entry, time }
-          : { ...entry, time, payload: tap.payload(message) }
-      )
+      const payload: Pick<Entry, "payload"> = message === undefined || tap.payload === undefined
+        ? {}
+        // without it where it throws: the message still went by
+        : safely<Pick<Entry, "payload">>(() => ({ payload: tap.payload?.(message) }), {})
+      tap.onMessage({ ...entry, time, ...payload })
     }, undefined)
 
   return {

@@ -50,6 +50,8 @@ export const makeTextDecoder = (
   let block: { bytes: number; length: number | undefined; valid: boolean } | undefined
   // what is passed over in silence, since the block it belongs to has been reported: the rest of that block, its body
   let reported: "nothing" | "block" | "body" = "nothing"
+  // bytes passed over as the rest of a block
+  let skipped = 0
 
   // ---- complete lines
 
@@ -76,7 +78,7 @@ export const makeTextDecoder = (
       onStray(trimEnd(text.subarray(0, header)))
       return openBlock(text.subarray(header))
     }
-    if (reported === "block" && !startsMessage(text)) return
+    if (reported === "block" && !startsMessage(text)) return skip(text)
     if (mode === "auto") onMessage(message, "line")
     else onStray(text)
     reported = "nothing"
@@ -93,6 +95,14 @@ export const makeTextDecoder = (
     if (reported === "nothing") {
       sink.fault("InvalidHeader", "content-length", { size: text.length, sample: sampleOf(text) })
     }
+  }
+
+  /** What goes on for longer than a block may was none, and is reported again: others count what is no message. */
+  const skip = (text: Uint8Array) => {
+    skipped += text.length
+    if (skipped <= MAX_HEADER_BYTES) return
+    sink.fault("InvalidHeader", "content-length", { size: skipped, sample: sampleOf(text) })
+    skipped = 0
   }
 
   // ---- header blocks
@@ -116,6 +126,7 @@ export const makeTextDecoder = (
       sink.fault("HeaderTooLarge", "content-length", { size: open.bytes, limit: MAX_HEADER_BYTES })
       block = undefined
       reported = "block"
+      skipped = 0
       return
     }
     const header = parseHeader(text)
