@@ -475,8 +475,14 @@ export const make = Effect.fnUntraced(function*<R = never>(
     maxInFlight: options?.maxCallsInFlight ?? 1_024,
     cancellation,
     send: (id, method, params, giveUp) => sendOwn({ id, method, ...(params === undefined ? {} : { params }) }, giveUp),
+    trySend: (id, method, params) =>
+      outgoing.trySendUnsafe(params === undefined ? { id, method } : { id, method, params }),
     sendCancellation: (method, params) => outgoing.sendUnsafe({ method, params }),
-    touch
+    touch,
+    timedOut: (method) => timedOut(method),
+    // a wall clock that is set back must not lengthen a deadline
+    now: () => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000,
+    fork: Effect.runForkWith(services)
   })
   const followed = makeFollowed<JsonRpc.JsonRpcError | PeerError>(progress, clock, safely)
   const subscriptions = makeSubscriptions<PeerError>((capacity) => new PeerError({ reason: new Lagged({ capacity }) }))
@@ -521,14 +527,18 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const call: Peer["Service"]["call"] = (method, params, callOptions) =>
     Effect.suspend(() => {
       const timeout = timeoutOf(callOptions?.timeout)
-      const request = calls.request(method, params)
-      const limited = timeout === undefined ? request : calls.limited(request)
-      const asked = callOptions?.idempotent === true ? patiently(limited) : limited
+      const isIdempotent = callOptions?.idempotent === true
+      if (timeout === undefined) {
+        const request = calls.request(method, params)
+        return traced(method, isIdempotent ? patiently(request) : request)
+      }
+      if (!isIdempotent) return traced(method, calls.requestWithin(method, params, Duration.toMillis(timeout)))
       return traced(
         method,
-        timeout === undefined
-          ? asked
-          : Effect.timeoutOrElse(asked, { duration: timeout, orElse: () => Effect.fail(timedOut(method)) })
+        Effect.timeoutOrElse(patiently(calls.limited(calls.request(method, params))), {
+          duration: timeout,
+          orElse: () => Effect.fail(timedOut(method))
+        })
       )
     })
 

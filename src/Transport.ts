@@ -221,6 +221,8 @@ export class Transport extends Context.Service<Transport, {
   readonly send: (frame: Framing.Frame) => Effect.Effect<void, TransportError>
   /** Queues a frame at once where there is room; false when `send` would wait or fail. */
   readonly trySendUnsafe: (frame: Framing.Frame) => boolean
+  /** Like `trySendUnsafe`, for a message that is text: small ones that leave together are encoded together. False also where a text might be too large. */
+  readonly trySendTextUnsafe: (text: string, framing: Framing.Kind) => boolean
   /** Queues a frame at once, whatever waits already; false when the output is closed. */
   readonly sendUnsafe: (frame: Framing.Frame) => boolean
   /** Like `sendUnsafe`, for a message that is text: small ones that leave together are encoded together. */
@@ -494,6 +496,15 @@ export const make = Effect.fnUntraced(
       trySendUnsafe: (frame) => {
         if (!mayAdd(frame)) return false
         add(frame)
+        return true
+      },
+      trySendTextUnsafe: (text, framing) => {
+        // a UTF-16 code unit takes three bytes at most
+        const size = text.length * 3
+        const isOpen = output === undefined && !ended && senders.length === 0
+        if (!isOpen || size > maxSendBytes || !outbox.hasRoom(size)) return false
+        outbox.addText(text, framing)
+        added()
         return true
       },
       sendUnsafe: (frame) => {

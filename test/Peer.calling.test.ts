@@ -97,6 +97,7 @@ describe("a call", () => {
         ...wire.transport,
         incoming: Stream.fromQueue(input),
         // the answer is read while `send` still runs
+        trySendTextUnsafe: () => false,
         trySendUnsafe: () => false,
         send: () =>
           Effect.andThen(

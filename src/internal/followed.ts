@@ -37,14 +37,16 @@ export const makeFollowed = <E>(
   clock: Clock.Clock,
   safely: <A>(evaluate: () => A, otherwise: A) => A
 ): Followed<E> => {
+  // a wall clock that is set back must not lengthen a deadline
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
   const followers = new Map<unknown, (value: unknown) => void>()
   let lastToken = 0
 
   const outOfTime = (lastSign: () => number, limits: Parameters<Followed<E>["follow"]>[2]) => {
-    const begun = clock.currentTimeMillisUnsafe()
+    const begun = now()
     const { silence = Infinity, timedOut, total = Infinity } = limits
     const wait: Effect.Effect<never, E> = Effect.suspend(() => {
-      const left = Math.min(lastSign() + silence, begun + total) - clock.currentTimeMillisUnsafe()
+      const left = Math.min(lastSign() + silence, begun + total) - now()
       return left <= 0 ? Effect.fail(timedOut()) : Effect.andThen(Effect.sleep(left), wait)
     })
     return silence === Infinity && total === Infinity ? Effect.never : wait
@@ -55,11 +57,11 @@ export const makeFollowed = <E>(
       Stream.callback<Peer.CallEvent, E>((queue) =>
         Effect.gen(function*() {
           const token = `progress-${++lastToken}`
-          let lastSign = clock.currentTimeMillisUnsafe()
+          let lastSign = now()
           yield* Effect.acquireRelease(
             Effect.sync(() =>
               followers.set(token, (value) => {
-                lastSign = clock.currentTimeMillisUnsafe()
+                lastSign = now()
                 Queue.offerUnsafe(queue, { _tag: "Progress", value })
               })
             ),

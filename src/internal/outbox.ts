@@ -28,6 +28,8 @@ export interface Outbox {
   readonly isEmpty: () => boolean
   readonly isCongested: () => boolean
   readonly fits: (frame: Frame) => boolean
+  /** Whether so many bytes would stay within the bound. */
+  readonly hasRoom: (bytes: number) => boolean
   readonly add: (frame: Frame) => void
   /** Adds a message as text. Small ones are encoded together, and count by their code units until then. */
   readonly addText: (text: string, framing: Kind) => void
@@ -120,6 +122,7 @@ export const makeOutbox = (maxBytes: number): Outbox => {
     size: () => size,
     isEmpty: () => size === handedOver,
     isCongested: () => congested,
+    hasRoom: (bytes) => size + bytes <= maxBytes,
     fits: (frame) => size === 0 || size + encodedLength(frame) <= maxBytes,
     add,
     addText: (text, framing) => {

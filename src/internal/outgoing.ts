@@ -14,6 +14,8 @@ import type { Tapping } from "./tapping.ts"
 
 /** @internal */
 export interface Outgoing {
+  /** Sends a message at once; false where `send` has to wait, or knows why it cannot be sent. */
+  readonly trySendUnsafe: (message: JsonRpc.Request | JsonRpc.Notification) => boolean
   /** Sends a message; suspends while the other side does not read, until `giveUp` returns. */
   readonly send: (
     message: JsonRpc.Request | JsonRpc.Notification,
@@ -60,12 +62,19 @@ export const makeOutgoing = (
     })
 
   return {
+    trySendUnsafe: (message) => {
+      if (framing === undefined) return false
+      const encoded = encode(message)
+      if (Result.isFailure(encoded) || !transport.trySendTextUnsafe(encoded.success, framing)) return false
+      tapping?.outgoing(message, encoded.success)
+      return true
+    },
     send: (message, giveUp) =>
-      Effect.suspend(() =>
-        framing === undefined
-          ? Effect.andThen(Deferred.await(known), write(message, giveUp))
-          : write(message, giveUp)
-      ),
+      Effect.suspend(() => {
+        if (framing !== undefined) return write(message, giveUp)
+        const sent = Effect.andThen(Deferred.await(known), write(message))
+        return giveUp === undefined ? sent : Effect.raceFirst(sent, giveUp)
+      }),
     sendUnsafe: (message) => {
       const text = Result.getOrThrow(encode(message))
       if (transport.sendTextUnsafe(text, framing ?? "line")) tapping?.outgoing(message, text)

@@ -92,6 +92,7 @@ it.effect("F143 takes a reply that is there before the write of its request retu
     const peer = yield* Peer.make({
       ...wire.transport,
       incoming: Stream.fromQueue(input),
+      trySendTextUnsafe: () => false,
       trySendUnsafe: reply
     })
     assert.deepStrictEqual(
