@@ -4,23 +4,23 @@
  *     npx node examples/hello/client.ts
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as ChildProcess from "effect/process/ChildProcess"
+import * as Schema from "effect/Schema"
 import { fileURLToPath } from "node:url"
 import * as Peer from "../../src/Peer.ts"
-import * as Transport from "../../src/Transport.ts"
+import * as Process from "../../src/Process.ts"
+
+const script = fileURLToPath(new URL("server.ts", import.meta.url))
+const Greet = { params: Schema.Struct({ name: Schema.String }), result: Schema.String }
 
 const program = Effect.gen(function*() {
-  const script = fileURLToPath(new URL("server.ts", import.meta.url))
-  const child = yield* ChildProcess.make(process.execPath, [script], { stderr: "inherit", forceKillAfter: "2 seconds" })
-  const transport = yield* Transport.make({ input: child.stdout, output: child.stdin }, { framing: "line" })
-  const server = yield* Peer.make(transport, { onBadInput: "count" })
+  const child = yield* Process.make(process.execPath, [script])
+  const server = yield* Peer.make(child.transport, { onBadInput: "count" })
 
-  yield* Console.log(yield* server.call("greet", { name: "Ada" }))
-  yield* transport.end // closes the server's input, and the server leaves
-  yield* Console.log(`exit code ${yield* child.exitCode}`)
+  yield* Console.log(yield* Peer.request(server, "greet", Greet, { name: "Ada" }))
+  yield* child.end // closes the server's input, and the server leaves
+  yield* Console.log(`exit code ${(yield* child.exited).exitCode}`)
 })
 
-NodeRuntime.runMain(program.pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+NodeRuntime.runMain(Effect.scoped(program))
