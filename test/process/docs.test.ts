@@ -45,7 +45,7 @@ describe("docs/serving.md", () => {
 
 describe("docs/calling.md", () => {
   it("has a client that calls, notifies, catches, answers, and sees the server leave with 0", () => {
-    const { status, stderr, stdout } = spawnSync(Child.runtime, [Child.path("examples/docs/calling.ts")], {
+    const { status, stdout } = spawnSync(Child.runtime, [Child.path("examples/docs/calling.ts")], {
       encoding: "utf8",
       timeout: 20_000
     })
@@ -53,7 +53,6 @@ describe("docs/calling.md", () => {
       { status, stdout },
       { status: 0, stdout: "0.25\nrefused: 4000 division by zero\nAda\nexit code 0\n" }
     )
-    assert.include(stderr, "the client is here")
   })
 })
 

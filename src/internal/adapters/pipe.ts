@@ -7,14 +7,13 @@
  * @since 0.1.0
  */
 import type * as Arr from "effect/Array"
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import type { Readable, Writable } from "node:stream"
+import { gather } from "./gather.ts"
 
-const MAX_BUFFERED_BYTES = 1_048_576
 const isNode = process.versions["bun"] === undefined
 
 /** @internal */
@@ -33,81 +32,24 @@ export interface Source {
  * @internal
  */
 export const readPipe = (readable: Readable, onEnd: () => void): Source => {
-  let chunks: Array<Uint8Array> = []
-  let bytes = 0
-  let limit = MAX_BUFFERED_BYTES
-  let consumer: "none" | "there" | "gone" = "none"
-  let end: Effect.Effect<never, Cause.Done> | Effect.Effect<never, unknown> | undefined
-  let wake: (() => void) | undefined
-
-  const changed = () => {
-    // the consumer may run at once, and wait again
-    const resume = wake
-    wake = undefined
-    resume?.()
-  }
-  const finish = (how: NonNullable<typeof end>) => {
-    if (end !== undefined) return
-    end = how
-    onEnd()
-    changed()
-  }
-  const drop = () => {
-    chunks = []
-    bytes = 0
-    limit = Infinity
-    consumer = "gone"
-    readable.resume()
-  }
-
-  readable.on("data", (chunk: Uint8Array) => {
-    if (consumer === "gone" || end !== undefined) return
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes >= limit) readable.pause()
-    changed()
-  })
-  readable.on("end", () => finish(Cause.done()))
-  readable.on("close", () => finish(Cause.done()))
-  readable.on("error", (error) => finish(Effect.fail(error)))
-
-  const pull: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, unknown> = Effect.suspend(() => {
-    const [first, ...others] = chunks
-    if (first !== undefined) {
-      chunks = []
-      bytes = 0
-      if (readable.isPaused()) readable.resume()
-      return Effect.succeed([first, ...others])
-    }
-    if (end !== undefined) return end
-    return Effect.andThen(
-      Effect.callback<void>((resume) => {
-        wake = () => resume(Effect.void)
-        return Effect.sync(() => {
-          wake = undefined
-        })
-      }),
-      pull
-    )
-  })
-
+  const { drop, finish, pull, unbind } = gather(readable, (error) => error, onEnd)
+  let isConsumed = false
   return {
     stream: Stream.scoped(Stream.fromPull(Effect.as(
       Effect.acquireRelease(
         Effect.sync(() => {
-          consumer = "there"
+          isConsumed = true
         }),
         () => Effect.sync(drop)
       ),
       pull
     ))),
     release: () => {
-      if (consumer === "none") drop()
-      limit = Infinity
-      readable.resume()
+      if (isConsumed) unbind()
+      else drop()
     },
     close: () => {
-      finish(Cause.done())
+      finish()
       readable.destroy()
     }
   }
