@@ -172,9 +172,9 @@ export type CallEvent =
 export interface SubscribeOptions {
   /** Methods of the notifications to hear of. @default all */
   readonly methods?: ReadonlyArray<string> | undefined
-  /** Notifications that may wait to be taken. @default 4096 */
+  /** Notifications that may wait to be taken, whatever their size: fewer where they are large. @default 4096 */
   readonly capacity?: number | undefined
-  /** When more come: fail this subscriber, drop what waits longest, or stop reading, which also holds up responses and requests. @default "fail" */
+  /** When more come: fail this subscriber, drop what waits longest, or stop reading, which also holds up responses and requests, until they are taken or the scope of the subscription closes. @default "fail" */
   readonly policy?: "fail" | "dropOldest" | "suspend" | undefined
 }
 
@@ -279,7 +279,7 @@ export interface Options<out R = never> {
   readonly duplicateIds?: "refuse" | "serve" | undefined
   /** Whether input that is no valid message is answered (we are the server of a host), or skipped and counted (we talk to a child); a function says with what, or undefined for nothing. @default "reply" */
   readonly onBadInput?: "reply" | "count" | ((bad: BadInput) => JsonRpc.JsonRpcError | undefined) | undefined
-  /** Bytes of requests and notifications, 256 added to each, that may be read before they can be begun; then reading pauses. @default 67108864 (64 MiB) */
+  /** Bytes of requests and notifications, 256 added to each, that may be read before they can be begun; then reading pauses, cancellations included. @default 67108864 (64 MiB) */
   readonly maxBufferedInput?: number | undefined
   /** Deadline of our own calls. Zero or infinity: none. @default "30 seconds" */
   readonly callTimeout?: Duration.Input | undefined
@@ -289,7 +289,7 @@ export interface Options<out R = never> {
   readonly progress?: Progress.Progress | undefined
   /** When a call marked `idempotent` is made again. */
   readonly overload?: Overload | undefined
-  /** Bytes that are no message which may come before the first one, such as a banner; then the connection fails with `NotJsonRpc`. @default 65536 where `onBadInput` is "count", else no limit */
+  /** When so many bytes have come and no message, a banner for example, the connection fails with `NotJsonRpc`. @default 65536 where `onBadInput` is "count", else no limit */
   readonly maxNoise?: number | undefined
   /** Is told of each message that goes by. @default nobody */
   readonly tap?: Tap.Tap | undefined
@@ -810,8 +810,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
  *
  * **Details**
  *
- * A result that does not fit its schema is a {@link DecodeFailure}. Params that their schema cannot write, or that are no
- * object or array then, are a mistake of the program and die.
+ * A result that does not fit its schema is a {@link DecodeFailure}. Params that their schema writes as null or undefined
+ * are left out; those it cannot write, or that are no object or array then, are a mistake of the program and die.
  *
  * **Example** (One contract for both sides)
  *
@@ -864,8 +864,10 @@ const encodeParams = <P extends Schema.Constraint>(schema: P, params: P["Type"])
   Schema.encodeUnknownEffect(Schema.toCodecJson(schema))(params).pipe(
     Effect.orDie,
     Effect.flatMap((encoded) =>
-      typeof encoded === "object" && encoded !== null
-        ? Effect.succeed<object>(encoded)
+      encoded === undefined || encoded === null
+        ? Effect.succeed(undefined)
+        : typeof encoded === "object"
+        ? Effect.succeed<object | undefined>(encoded)
         : Effect.die(new TypeError("the params of a message are an object or an array"))
     )
   )

@@ -42,18 +42,31 @@ export class InvalidLine extends Schema.TaggedClass<InvalidLine>()("InvalidLine"
 export class NotOnRecord extends Schema.TaggedClass<NotOnRecord>()("NotOnRecord", { what: Schema.String }) {}
 
 /**
+ * The program ended its output, and has not sent all that is on record.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotSent extends Schema.TaggedClass<NotSent>()("NotSent", { left: Schema.Int }) {}
+
+/**
  * Says what is wrong with a recording, or with the program that it was played to.
  *
  * @category errors
  * @since 0.1.0
  */
 export class RecordingError extends Schema.TaggedError<RecordingError>()("RecordingError", {
-  reason: Schema.Union([InvalidLine, NotOnRecord])
+  reason: Schema.Union([InvalidLine, NotOnRecord, NotSent])
 }) {
   override get message(): string {
-    return this.reason._tag === "InvalidLine"
-      ? `line ${this.reason.line} of the recording is no JSON object`
-      : `${this.reason.what} was sent, which is not on record`
+    switch (this.reason._tag) {
+      case "InvalidLine":
+        return `line ${this.reason.line} of the recording is no JSON object`
+      case "NotOnRecord":
+        return `${this.reason.what} was sent, which is not on record`
+      case "NotSent":
+        return `the output was ended with ${this.reason.left} messages on record that were not sent`
+    }
   }
 }
 
@@ -84,7 +97,7 @@ export interface Entry {
 export interface Replay {
   /** What the program under test speaks through. */
   readonly transport: Transport.Transport["Service"]
-  /** Returns when all that was sent on record has been sent again; fails when something else was. */
+  /** Returns when all that was sent on record has been sent again; fails when something else was, or nothing more can be. */
   readonly done: Effect.Effect<void, RecordingError>
   /** What has not been sent again yet. */
   readonly left: Effect.Effect<ReadonlyArray<Entry>>
@@ -210,6 +223,8 @@ export const replay = Effect.fnUntraced(
     const ids = new Map<unknown, unknown>()
     let next = 0
 
+    const left = () => entries.slice(next).filter((entry) => entry.direction === "out" && !sent.has(entry))
+
     /** Receives again what has had its turn. */
     const proceed: Effect.Effect<void, Transport.TransportError> = Effect.suspend(() => {
       const entry = entries[next]
@@ -246,14 +261,14 @@ export const replay = Effect.fnUntraced(
         return Effect.forEach(Array.isArray(parsed) ? parsed : [parsed], onMessage, { discard: true })
       })),
       Effect.ignore,
+      // the program has ended its output: what it has not sent by now it never will
+      Effect.andThen(
+        Effect.suspend(() => Deferred.fail(done, new RecordingError({ reason: new NotSent({ left: left().length }) })))
+      ),
       Effect.forkScoped({ startImmediately: true })
     )
 
-    return {
-      transport,
-      done: Deferred.await(done),
-      left: Effect.sync(() => entries.slice(next).filter((entry) => entry.direction === "out" && !sent.has(entry)))
-    }
+    return { transport, done: Deferred.await(done), left: Effect.sync(left) }
   }
 )
 

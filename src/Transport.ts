@@ -287,7 +287,7 @@ export interface Duplex {
   readonly input: Stream.Stream<Uint8Array, unknown>
   /** Takes the pieces to write; asking for the next one says that the one before has been taken. */
   readonly output: Sink.Sink<void, Uint8Array, unknown, unknown>
-  /** Says more of why the connection ended, where something stands behind it that can tell, such as a process; nothing is closed before it returns. @default the reason as it is */
+  /** Says more of an ended input or a failed output, where something stands behind the connection that can tell, such as a process; nothing is closed before it returns. @default the reason as it is */
   readonly explain?: ((reason: CloseReason) => Effect.Effect<CloseReason>) | undefined
 }
 

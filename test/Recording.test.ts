@@ -327,6 +327,15 @@ describe("a recording that is played back", () => {
       })
   )
 
+  it.effect("fails when the program ends its output before it has sent all of it", () =>
+    Effect.gen(function*() {
+      const { done, peer, transport } = yield* play([out({ method: "a" }), out({ method: "b" }), out({ method: "c" })])
+      yield* peer.notify("b")
+      yield* transport.end
+      const reason = new Recording.NotSent({ left: 2 })
+      assert.deepStrictEqual(yield* Effect.flip(done), new Recording.RecordingError({ reason }))
+    }))
+
   it.effect("plays batches, sent and received", () =>
     Effect.gen(function*() {
       const { done, peer } = yield* play([

@@ -135,7 +135,7 @@ export const makeServing = (options: Options): Serving => {
   const overdue = new Set<Entry>()
   let waiting = 0
   let running = 0
-  // handlers begun in this turn of the scheduler and not ended in it
+  // handlers begun, and not ended at once, since a turn of the scheduler was waited for
   let begunNow = 0
   let open = 0
   let buffered = 0
@@ -311,7 +311,8 @@ export const makeServing = (options: Options): Serving => {
 
   /** Spreads a burst over turns, so that its first replies are seen to fill the output before all of it is begun. */
   const countBegun = () => {
-    if (begunNow++ > 0) return
+    // a turn is waited for when so many have been begun, not for each: a turn without anything to do costs too
+    if (++begunNow < MAX_BEGUN_A_TURN) return
     runFork(Effect.andThen(
       Effect.yieldNow,
       Effect.sync(() => {
