@@ -37,7 +37,7 @@ const program = Effect.gen(function*() {
   yield* Stream.runForEach(events, (event) =>
     event._tag === "Progress"
       ? Console.log(`${event.progress} of ${event.total}`)
-      : Console.log(event.result.structuredContent))
+      : Console.log(JSON.stringify(event.result.structuredContent)))
   yield* Stream.runForEach(Stream.take(logs, 2), ({ params }) => Console.log(`log: ${JSON.stringify(params)}`))
 })
 

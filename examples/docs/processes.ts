@@ -21,7 +21,7 @@ const start = Effect.gen(function*() {
 const program = Effect.gen(function*() {
   const { child, server } = yield* start
   yield* Console.log(yield* server.call("divide", { a: 1, b: 4 }))
-  yield* Console.log(yield* child.end)
+  yield* Console.log(JSON.stringify(yield* child.end))
 
   const other = yield* start
   process.kill(other.child.pid, "SIGKILL")

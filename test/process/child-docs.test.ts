@@ -19,7 +19,7 @@ describe("docs/processes.md", () => {
     assert.deepStrictEqual({ status, answer, ended, others }, {
       status: 0,
       answer: "0.25",
-      ended: "{ exitCode: 0 }",
+      ended: "{\"exitCode\":0}",
       others: [""]
     })
     assert.match(

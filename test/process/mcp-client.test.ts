@@ -18,7 +18,8 @@ const PROBE = Child.path("examples/probe/mcp.ts")
 const server = (...args: ReadonlyArray<string>) => {
   const pids: Array<number> = []
   const source = Effect.map(
-    Process.make(Child.runtime, args, { env: { ...Child.environment } }),
+    // only Node has scripts in a URL that come first
+    Process.make(args[0] === "--import" ? process.execPath : Child.runtime, args, { env: { ...Child.environment } }),
     (child) => {
       pids.push(child.pid)
       return child.transport
@@ -152,7 +153,7 @@ describe("docs/mcp-client.md", () => {
       "words speaks 2026-07-28: count_words",
       "1 of 2",
       "2 of 2",
-      "{ words: 3 }",
+      "{\"words\":3}",
       "log: {\"level\":\"info\",\"logger\":\"words\",\"data\":\"2 words so far\"}",
       "log: {\"level\":\"info\",\"logger\":\"words\",\"data\":\"3 words so far\"}"
     ])
