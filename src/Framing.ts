@@ -15,7 +15,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import { decodeStream } from "./internal/decodeStream.ts"
-import { bodyOf, headOf, tailOf } from "./internal/frameParts.ts"
+import { concat, partsOf } from "./internal/frameParts.ts"
 import type { FrameSink } from "./internal/frameSink.ts"
 import { scanEnvelope } from "./internal/idScanner.ts"
 import { makeLengthPrefixDecoder } from "./internal/lengthPrefixDecoder.ts"
@@ -346,19 +346,4 @@ export const encodedLength = (self: Frame): number => {
  * @category encoding
  * @since 0.1.0
  */
-export const encode = (frames: ReadonlyArray<Frame>): Uint8Array => {
-  let size = 0
-  for (const frame of frames) size += encodedLength(frame)
-  const bytes = new Uint8Array(size)
-  let offset = 0
-  const add = (part: Uint8Array) => {
-    bytes.set(part, offset)
-    offset += part.length
-  }
-  for (const frame of frames) {
-    add(headOf(frame))
-    add(bodyOf(frame))
-    add(tailOf(frame))
-  }
-  return bytes
-}
+export const encode = (frames: ReadonlyArray<Frame>): Uint8Array => concat(frames.flatMap(partsOf))

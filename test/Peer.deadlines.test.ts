@@ -4,9 +4,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Cancellation from "effect-stdio/Cancellation"
 import * as Peer from "effect-stdio/Peer"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { connect } from "./utils/peer.ts"
 
@@ -81,5 +84,32 @@ describe("deadlines", () => {
       const fourth = yield* begin
       yield* receive({ id: 3, result: "fourth" })
       assert.strictEqual(yield* Fiber.join(fourth), "fourth")
+    }))
+
+  it.effect("are met when the wall clock is set back in the meantime, by calls and by calls that are followed", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let setBack = 0
+      // the TestClock in all else
+      const wallClock: Clock.Clock = {
+        ...clock,
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() - setBack,
+        currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() - setBack)
+      }
+      const { peer } = yield* Effect.provideService(connect({ ownFraming: "line" }), Clock.Clock, wallClock)
+      const call = yield* Effect.forkChild(Effect.flip(peer.call("m", {}, { timeout: "10 seconds" })), {
+        startImmediately: true
+      })
+      const followed = yield* Effect.forkChild(
+        Effect.flip(Stream.runDrain(peer.follow("n", {}, { timeout: "10 seconds" }))),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("5 seconds")
+      setBack = 3_600_000
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual([call.pollUnsafe(), followed.pollUnsafe()], [
+        Exit.succeed(timedOut("m")),
+        Exit.succeed(timedOut("n"))
+      ])
     }))
 })

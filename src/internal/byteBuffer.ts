@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import { concat } from "./frameParts.ts"
 
 /** @internal */
 export interface ByteBuffer {
@@ -58,17 +59,7 @@ export const makeByteBuffer = (): ByteBuffer => {
     take: () => {
       closeBlock()
       const first = pieces[0]
-      let bytes: Uint8Array
-      if (pieces.length <= 1) {
-        bytes = first ?? new Uint8Array(0)
-      } else {
-        bytes = new Uint8Array(total)
-        let offset = 0
-        for (const piece of pieces) {
-          bytes.set(piece, offset)
-          offset += piece.length
-        }
-      }
+      const bytes = first !== undefined && pieces.length === 1 ? first : concat(pieces)
       clear()
       return bytes
     },

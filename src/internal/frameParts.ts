@@ -11,8 +11,7 @@ const NOTHING = new Uint8Array(0)
 const LINE_END = Uint8Array.of(NEWLINE)
 const encoder = new TextEncoder()
 
-/** @internal */
-export const headOf = ({ bytes, framing }: Frame): Uint8Array => {
+const headOf = ({ bytes, framing }: Frame): Uint8Array => {
   switch (framing) {
     case "line":
       return NOTHING
@@ -26,9 +25,25 @@ export const headOf = ({ bytes, framing }: Frame): Uint8Array => {
   }
 }
 
-/** The message itself; in a line, a newline between JSON's tokens becomes a space. @internal */
-export const bodyOf = ({ bytes, framing }: Frame): Uint8Array =>
+/** The message itself; in a line, a newline between JSON's tokens becomes a space. */
+const bodyOf = ({ bytes, framing }: Frame): Uint8Array =>
   framing === "line" && bytes.includes(NEWLINE) ? bytes.map((byte) => byte === NEWLINE ? SPACE : byte) : bytes
 
+const tailOf = ({ framing }: Frame): Uint8Array => framing === "line" ? LINE_END : NOTHING
+
+/** The parts of a frame on the wire that are not empty. @internal */
+export const partsOf = (frame: Frame): Array<Uint8Array> =>
+  [headOf(frame), bodyOf(frame), tailOf(frame)].filter((part) => part.length > 0)
+
 /** @internal */
-export const tailOf = ({ framing }: Frame): Uint8Array => framing === "line" ? LINE_END : NOTHING
+export const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  let size = 0
+  for (const part of parts) size += part.length
+  const bytes = new Uint8Array(size)
+  let offset = 0
+  for (const part of parts) {
+    bytes.set(part, offset)
+    offset += part.length
+  }
+  return bytes
+}

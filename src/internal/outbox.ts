@@ -8,8 +8,8 @@
  */
 import * as MutableList from "effect/MutableList"
 import type { Frame, Kind } from "../Framing.ts"
-import { encode, encodedLength, frameOfText } from "../Framing.ts"
-import { bodyOf, headOf, tailOf } from "./frameParts.ts"
+import { encodedLength, frameOfText } from "../Framing.ts"
+import { concat, partsOf } from "./frameParts.ts"
 
 // frames are joined up to this size, and larger frames are cut into pieces of it, so that progress can be seen
 const PIECE_BYTES = 262_144
@@ -161,21 +161,7 @@ const lengthOf = (item: Frame | Uint8Array) => item instanceof Uint8Array ? item
 
 /** Items as few parts: small ones in one, a large one as it is, since a copy of it would be garbage soon. */
 const joined = (items: ReadonlyArray<Frame | Uint8Array>): Array<Uint8Array> => {
-  const [item, ...others] = items
-  if (item === undefined) return []
-  if (others.length > 0) return [concat(items.map((item) => item instanceof Uint8Array ? item : encode([item])))]
-  if (item instanceof Uint8Array) return [item]
-  return item.bytes.length > PIECE_BYTES
-    ? [headOf(item), bodyOf(item), tailOf(item)].filter((part) => part.length > 0)
-    : [encode([item])]
-}
-
-const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let offset = 0
-  for (const part of parts) {
-    bytes.set(part, offset)
-    offset += part.length
-  }
-  return bytes
+  const parts = items.flatMap((item) => item instanceof Uint8Array ? [item] : partsOf(item))
+  const isLarge = items.length === 1 && parts.some((part) => part.length > PIECE_BYTES)
+  return isLarge || parts.length <= 1 ? parts : [concat(parts)]
 }

@@ -73,6 +73,7 @@ interface BunGlobals {
 
 /** Redirects what Bun has beside Node's ways to standard output. */
 const redirectBun = () => {
+  // what Bun has beside Node is not in Node's types
   const { Bun, console } = globalThis as unknown as BunGlobals
   if (Bun === undefined) return
   Bun.stdout = Bun.stderr
