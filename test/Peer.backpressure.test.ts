@@ -413,3 +413,20 @@ it.effect("fails two peers that wait for each other because both have buffered a
     const reasons = yield* Effect.forEach(peers, (peer) => Effect.map(peer.closed, ({ _tag }) => _tag))
     assert.include(reasons, "OutputStalled")
   }))
+
+it.effect("begins sixteen of a burst whose handlers take their time, so that their replies can hold back the rest", () =>
+  Effect.gen(function*() {
+    let begun = 0
+    const router = Router.raw(() => {
+      begun++
+      return Effect.as(Effect.yieldNow, "x".repeat(500))
+    })
+    const peer = yield* connect({ router, transport: { maxQueuedBytes: KIB } })
+    yield* peer.stall
+    yield* peer.receive(...requests(1, 40))
+    yield* peer.settled
+    const held = begun
+    yield* peer.resume
+    yield* peer.settled
+    assert.deepStrictEqual([held, begun, (yield* peer.sent).length], [16, 40, 40])
+  }))
