@@ -91,11 +91,10 @@ describe("deadlines", () => {
       const clock = yield* Clock.Clock
       let setBack = 0
       // the TestClock in all else
-      const wallClock: Clock.Clock = {
-        ...clock,
+      const wallClock: Clock.Clock = Object.assign(Object.create(clock), {
         currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() - setBack,
         currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() - setBack)
-      }
+      })
       const { peer } = yield* Effect.provideService(connect({ ownFraming: "line" }), Clock.Clock, wallClock)
       const call = yield* Effect.forkChild(Effect.flip(peer.call("m", {}, { timeout: "10 seconds" })), {
         startImmediately: true
