@@ -15,7 +15,7 @@
  * Links into the workbook itself, comments, images and formats are left out.
  *
  * A write changes the named cells in the file as it is, and leaves everything else in it alone (`edit.ts`); the file is
- * the old one or the new one at every moment (`replaceFile.ts`). New formulas, and old ones that read what was changed,
+ * the old one or the new one at every moment (`../shared/replaceFile.ts`). New formulas, and old ones that read what was changed,
  * have no results until Excel opens the file and saves it.
  *
  * @since 0.1.0
@@ -34,11 +34,13 @@ import * as RcMap from "effect/RcMap"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import type { FileError } from "../shared/FileError.ts"
+import { replaceFile } from "../shared/replaceFile.ts"
+import * as Root from "../shared/Root.ts"
 import * as Archive from "./archive.ts"
 import * as Edit from "./edit.ts"
 import * as Pages from "./pages.ts"
 import * as Ranges from "./ranges.ts"
-import { replaceFile } from "./replaceFile.ts"
 import type { Value } from "./values.ts"
 import {
   BadCursor,
@@ -271,8 +273,7 @@ export const make = Effect.fnUntraced(function*(
 > {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const givenRoot = path.resolve(options?.root ?? ".")
-  const root = yield* fs.realPath(givenRoot)
+  const root = yield* Root.make(options?.root ?? ".")
   const maxFileBytes = options?.maxFileBytes ?? DEFAULT_MAX_FILE_BYTES
   const maxUnpackedBytes = options?.maxUnpackedBytes ?? DEFAULT_MAX_UNPACKED_BYTES
   const maxWrittenCells = options?.maxWrittenCells ?? DEFAULT_MAX_WRITTEN_CELLS
@@ -282,16 +283,10 @@ export const make = Effect.fnUntraced(function*(
     maxTextBytes: options?.maxTextBytes ?? DEFAULT_MAX_TEXT_BYTES
   }
 
-  /** The path from the folder to the file, `undefined` when the file is not below it. */
-  const below = (folder: string, file: string): string | undefined => {
-    const relative = path.relative(folder, file)
-    return relative === ".." || relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative) ? undefined : relative
-  }
-
   const isWorkbookName = (name: string) => /\.xls[xm]$/i.test(name)
 
   // Excel puts a file "~$budget.xlsx" beside one that is open.
-  const nearby = fs.readDirectory(root).pipe(
+  const nearby = fs.readDirectory(root.folder).pipe(
     Effect.map((names) => names.filter((name) => isWorkbookName(name) && !/^[.~]/.test(name)).toSorted()),
     Effect.orElseSucceed(() => [])
   )
@@ -304,21 +299,22 @@ export const make = Effect.fnUntraced(function*(
       ? fail(new NotAWorkbook({ file, problem: "NoPermission" }))
       : notFound(file)
 
-  const find = Effect.fnUntraced(function*(file: string): Effect.fn.Return<Found, WorkbookError> {
-    const absolute = path.resolve(root, file)
-    // Checked before the file system is asked, so that nothing can be learned about files outside.
-    if (below(root, absolute) === undefined && below(givenRoot, absolute) === undefined) {
-      return yield* fail(new OutsideRoot({ file }))
+  const notPlaced = ({ reason }: FileError, file: string): Effect.Effect<never, WorkbookError> => {
+    switch (reason._tag) {
+      case "OutsideRoot":
+        return fail(new OutsideRoot({ file }))
+      case "NoPermission":
+        return fail(new NotAWorkbook({ file, problem: "NoPermission" }))
+      default:
+        return notFound(file)
     }
-    // Node refuses such a path with an exception of its own.
-    if (file.includes("\0")) return yield* notFound(file)
-    const real = yield* Effect.catch(fs.realPath(absolute), notOpened(file))
-    const name = below(root, real)
-    if (name === undefined) return yield* fail(new OutsideRoot({ file }))
-    const info = yield* Effect.catch(fs.stat(real), notOpened(file))
+  }
+
+  const find = Effect.fnUntraced(function*(file: string): Effect.fn.Return<Found, WorkbookError> {
+    const { info, name, path: real } = yield* Effect.catch(root.find(file), (error) => notPlaced(error, file))
     if (info.type === "Directory") return yield* fail(new NotAWorkbook({ file, problem: "Folder" }))
     if (info.type !== "File") return yield* fail(new NotAWorkbook({ file, problem: "NotAFile" }))
-    if (!isWorkbookName(absolute)) return yield* fail(new NotAWorkbook({ file, problem: "Extension" }))
+    if (!isWorkbookName(path.basename(file))) return yield* fail(new NotAWorkbook({ file, problem: "Extension" }))
     const size = Number(info.size)
     if (size > maxFileBytes) {
       return yield* fail(new TooLarge({ file, part: "file", bytes: size, maxBytes: maxFileBytes }))

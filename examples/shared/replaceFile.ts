@@ -1,5 +1,5 @@
 /**
- * Replaces a file so that it is the old one or the new one at every moment, whole, also when the process is killed.
+ * Replaces files so that each is the old one or the new one at every moment, whole, also when the process is killed.
  *
  * @since 0.1.0
  */
@@ -8,6 +8,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type * as PlatformError from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 
 /** Written at once; an interruption waits for no more than that. */
@@ -15,6 +16,14 @@ const PIECE_BYTES = 1024 * 1024
 
 /** Temporary files of processes that were killed are removed by a later write, once they are this old. */
 const LEFTOVER_AGE = 3_600_000
+
+/** The new contents of a file. */
+interface Replacement {
+  /** Absolute. */
+  readonly file: string
+  /** The contents, one after the other. */
+  readonly pieces: ReadonlyArray<Uint8Array>
+}
 
 /**
  * Replaces the contents of a file, and returns what the system says about the new one.
@@ -38,7 +47,56 @@ export const replaceFile = Effect.fnUntraced(function*<E>(
   file: string,
   pieces: ReadonlyArray<Uint8Array>,
   confirm: Effect.Effect<void, E>
-): Effect.fn.Return<FileSystem.File.Info, PlatformError.PlatformError | E, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<
+  FileSystem.File.Info,
+  PlatformError.PlatformError | E,
+  FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
+  const { commit, info } = yield* stage({ file, pieces })
+  yield* confirm
+  yield* Effect.uninterruptible(commit)
+  return info
+}, Effect.scoped)
+
+/**
+ * Replaces the contents of several files, all or none, each as `replaceFile` does.
+ *
+ * **Details**
+ *
+ * No file is touched before the contents of all are on the disk and `confirm` has succeeded. When the system refuses one
+ * of the exchanges that follow, those before it are taken back.
+ *
+ * **Gotchas**
+ *
+ * When the process is killed in the midst of the exchanges, some files are old and some new.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const replaceFiles = Effect.fnUntraced(function*<E>(
+  replacements: ReadonlyArray<Replacement>,
+  confirm: Effect.Effect<void, E>
+): Effect.fn.Return<void, PlatformError.PlatformError | E, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const staged = yield* Effect.forEach(replacements, stage)
+  // The way back is on the disk, too, before anything happens.
+  const old = yield* Effect.forEach(
+    replacements,
+    ({ file }) => Effect.flatMap(fs.readFile(file), (bytes) => stage({ file, pieces: [bytes] }))
+  )
+  yield* confirm
+  let done = 0
+  yield* Effect.forEach(staged, ({ commit }) => Effect.andThen(commit, Effect.sync(() => done++)), { discard: true })
+    .pipe(
+      Effect.onError(() =>
+        Effect.ignore(Effect.forEach(old.slice(0, done).toReversed(), ({ commit }) => Effect.ignore(commit)))
+      ),
+      Effect.uninterruptible
+    )
+}, Effect.scoped)
+
+/** Puts new contents beside a file, on the disk, for as long as the scope is open; `commit` exchanges the two. */
+const stage = Effect.fnUntraced(function*({ file, pieces }: Replacement) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = path.dirname(file)
@@ -81,12 +139,9 @@ export const replaceFile = Effect.fnUntraced(function*<E>(
   // Without it, a power failure could bring the old name back. Not every system can do that.
   const syncFolder = Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), ({ sync }) => sync)))
 
-  return yield* Effect.gen(function*() {
-    const info = yield* write
-    yield* adopt
-    yield* removeLeftovers(info)
-    yield* confirm
-    yield* Effect.uninterruptible(Effect.andThen(fs.rename(temporary, file), syncFolder))
-    return info
-  }).pipe(Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))))
+  yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(temporary, { force: true })))
+  const info = yield* write
+  yield* adopt
+  yield* removeLeftovers(info)
+  return { info, commit: Effect.andThen(fs.rename(temporary, file), syncFolder) }
 })
