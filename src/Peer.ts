@@ -701,7 +701,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const onItem = (item: Framing.Item) => {
     const { framing } = item
     if (item._tag === "Fault") {
-      if (messages === 0) badInput.addNoise(undefined, item.size, item.sample)
+      // one that has an id is a message, though none that can be read
+      if (messages === 0 && item.id === null) badInput.addNoise(undefined, item.size, item.sample)
       return refuse(item, faultCode(item), item.size, framing)
     }
     const size = item.bytes.length

@@ -32,6 +32,20 @@ const sample = "usage: cat [FILE]".padEnd(64, ".")
 const lines = (...messages: ReadonlyArray<unknown>) =>
   messages.map((message) => `${JSON.stringify(message)}\n`).join("")
 
+describe("a first message that is too large", () => {
+  it.effect("fails the call that it answers, and no other", () =>
+    Effect.gen(function*() {
+      const peer = yield* connect({ transport: { framing: "line", maxFrameBytes: 2 * LIMIT } })
+      const large = yield* start(peer.peer.call("large"))
+      const small = yield* start(peer.peer.call("small"))
+      yield* peer.feed(lines({ jsonrpc: "2.0", id: 1, result: "x".repeat(2 * LIMIT) }))
+      const error = yield* Effect.flip(Effect.flatMap(Fiber.join(large), Effect.fromResult))
+      assert.strictEqual(error._tag === "PeerError" && error.reason._tag, "DecodeFailure")
+      yield* peer.feed(lines({ jsonrpc: "2.0", id: 2, result: "small" }))
+      assert.deepStrictEqual(yield* Fiber.join(small), Result.succeed("small"))
+    }))
+})
+
 describe("64 KiB without a message", () => {
   it.effect("fail the calls that wait, and those to come", () =>
     Effect.gen(function*() {
