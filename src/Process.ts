@@ -380,11 +380,17 @@ export const make = Effect.fnUntraced(function*(
     })
   )
   yield* Effect.addFinalizer((exit) =>
-    Effect.andThen(
-      Exit.hasInterrupts(exit) ? Deferred.succeed(hurried, undefined) : Effect.void,
+    Effect.gen(function*() {
+      if (Exit.hasInterrupts(exit)) yield* Deferred.succeed(hurried, undefined)
+      // begun here, since what is interruptible does not begin at all in a fiber that has been interrupted already
+      ending ??= yield* Effect.forkDetach(endInOrder, { startImmediately: true })
       // interruptible, so that an interruption that comes while it waits is seen
-      Effect.exit(Effect.interruptible(end))
-    )
+      const waited = yield* Effect.exit(Effect.interruptible(Fiber.await(ending)))
+      if (Exit.isFailure(waited)) {
+        yield* Deferred.succeed(hurried, undefined)
+        yield* Fiber.await(ending)
+      }
+    })
   )
 
   return Process.of({

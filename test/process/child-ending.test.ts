@@ -4,6 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Peer from "effect-stdio/Peer"
 import * as Process from "effect-stdio/Process"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -23,6 +24,25 @@ const millis = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 const startedBy = (host: Child.Child) => Effect.map(host.event("Started"), ({ pid }) => Number(pid))
 
 describe("the end of a child", () => {
+  it.live("has come when the fiber that owns it has been interrupted, also of a child that cares for nothing", () =>
+    Effect.gen(function*() {
+      for (const name of ["never-answers", "stays"]) {
+        const started = yield* Deferred.make<number>()
+        const owner = yield* Effect.forkChild(
+          Effect.scoped(Effect.gen(function*() {
+            const { pid } = yield* name === "stays"
+              ? Process.make("/bin/sh", ["-c", "trap '' TERM; while :; do sleep 1; done"], { env: Child.environment })
+              : child(name)
+            yield* Deferred.succeed(started, pid)
+            return yield* Effect.never
+          }))
+        )
+        const pid = yield* Deferred.await(started)
+        yield* Fiber.interrupt(owner)
+        assert.isTrue(Os.isGone(pid), name)
+      }
+    }))
+
   it.live("comes with the first step that suffices, in order (F137)", () =>
     Effect.gen(function*() {
       const polite = yield* peer("answers", { child: FAST })
