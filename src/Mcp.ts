@@ -85,7 +85,7 @@ export interface ToolLimits {
  * @since 0.1.0
  */
 export interface Progress {
-  /** Says that `progress` of `total` is done; less than before is not sent, nor anything after the reply. */
+  /** Says that `progress` of `total` is done; no more than before is not sent, nor anything after the reply. */
   readonly report: (
     progress: number,
     options?: { readonly total?: number | undefined; readonly message?: string | undefined }

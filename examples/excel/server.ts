@@ -9,13 +9,13 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as Layer from "effect/Layer"
-import { parseArgs } from "node:util"
 import * as Mcp from "../../src/Mcp.ts"
 import * as StdioRuntime from "../../src/StdioRuntime.ts"
+import { folderOf, parse } from "../shared/arguments.ts"
 import { ExcelTools } from "./tools.ts"
 import { Workbooks } from "./Workbooks.ts"
 
-const { positionals: [folder], values: { events } } = parseArgs({
+const { positionals: [folder], values: { events } } = parse("excel", {
   allowPositionals: true,
   options: { events: { type: "boolean", default: false } }
 })
@@ -28,7 +28,7 @@ const server = Mcp.run({
   registrations: ExcelTools
 })
 
-const workbooks = Workbooks.layer({ root: folder ?? process.cwd() }).pipe(
+const workbooks = Workbooks.layer({ root: folderOf("excel", folder) }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 

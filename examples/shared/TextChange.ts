@@ -9,7 +9,7 @@ import { createTwoFilesPatch } from "diff"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
-import { fail, FileChanged, type FileError, NotText, TooLarge } from "./FileError.ts"
+import { fail, FileChanged, type FileError, NoPermission, NotText, TooLarge } from "./FileError.ts"
 import { replaceFiles } from "./replaceFile.ts"
 import { type Place, toFileError } from "./Root.ts"
 
@@ -83,6 +83,9 @@ export const write = Effect.fnUntraced(function*(
   changes: ReadonlyArray<TextChange>
 ): Effect.fn.Return<void, FileError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
+  // Renaming needs the permissions of the folder only; what its owner does not want written stays as it is.
+  const readOnly = changes.find(isReadOnly)
+  if (readOnly !== undefined) return yield* fail(new NoPermission({ path: readOnly.place.given }))
   const unchanged = Effect.forEach(changes, ({ before, place }) =>
     fs.readFile(place.path).pipe(
       Effect.catch(toFileError(place.given)),
@@ -114,6 +117,14 @@ const linesOf = (text: string): ReadonlyArray<string> => text.match(/[^\n]*\n|[^
 
 const marked = (mark: string, text: string): string =>
   linesOf(text).map((line) => mark + (line.endsWith("\n") ? line : `${line}\n\\ No newline at end of file\n`)).join("")
+
+/**
+ * Whether nobody may write to the file: then its changes are not written, though the system would allow a superuser to.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isReadOnly = ({ place }: TextChange): boolean => (place.info.mode & 0o222) === 0
 
 const decode = (bytes: Uint8Array): string | undefined => {
   try {

@@ -14,6 +14,9 @@ import { randomBytes } from "node:crypto"
 /** Written at once; an interruption waits for no more than that. */
 const PIECE_BYTES = 1024 * 1024
 
+/** Files that are forced to the disk at the same time: most of the time is spent waiting for it. */
+const AT_ONCE = 8
+
 /** Temporary files of processes that were killed are removed by a later write, once they are this old. */
 const LEFTOVER_AGE = 3_600_000
 
@@ -78,11 +81,12 @@ export const replaceFiles = Effect.fnUntraced(function*<E>(
   confirm: Effect.Effect<void, E>
 ): Effect.fn.Return<void, PlatformError.PlatformError | E, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
-  const staged = yield* Effect.forEach(replacements, stage)
+  const staged = yield* Effect.forEach(replacements, stage, { concurrency: AT_ONCE })
   // The way back is on the disk, too, before anything happens.
   const old = yield* Effect.forEach(
     replacements,
-    ({ file }) => Effect.flatMap(fs.readFile(file), (bytes) => stage({ file, pieces: [bytes] }))
+    ({ file }) => Effect.flatMap(fs.readFile(file), (bytes) => stage({ file, pieces: [bytes] })),
+    { concurrency: AT_ONCE }
   )
   yield* confirm
   let done = 0

@@ -125,6 +125,17 @@ describe("writing changes", () => {
       assert.deepStrictEqual(project.files(), before)
     }).pipe(Effect.provide(services)))
 
+  it.effect("writes none when one of them is read-only", () =>
+    Effect.gen(function*() {
+      const { change, project } = yield* open
+      chmodSync(project.path("src/windows.ts"), 0o444)
+      const before = project.files()
+      const changes = yield* Effect.forEach(["src/ledger.ts", "src/windows.ts"], (name) => change(name, upper))
+      const { reason } = yield* Effect.flip(TextChange.write(changes))
+      assert.strictEqual(reason._tag, "NoPermission")
+      assert.deepStrictEqual(project.files(), before)
+    }).pipe(Effect.provide(services)))
+
   it.effect("takes back what it has exchanged when the system refuses the next", () =>
     Effect.gen(function*() {
       const { change, project } = yield* open

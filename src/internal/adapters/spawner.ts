@@ -237,12 +237,22 @@ const groupExists = (proc: Proc) => signalGroup(proc, 0)
 const isGroupDead = (proc: Proc): boolean => {
   if (process.platform !== "linux") return false
   const group = String(proc.pid)
-  return Fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).every((pid) => {
+  const pids = processes()
+  return pids !== undefined && pids.every((pid) => {
     const text = readText(`/proc/${pid}/stat`)
     // the name of the program, in parentheses, may hold spaces
     const [state, , member] = text.slice(text.lastIndexOf(")") + 2).split(" ")
     return member !== group || state === "Z" || state === "X"
   })
+}
+
+/** Undefined where `/proc` is not mounted. */
+const processes = (): ReadonlyArray<string> | undefined => {
+  try {
+    return Fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+  } catch {
+    return undefined
+  }
 }
 
 const readText = (path: string): string => {
