@@ -6,6 +6,7 @@
 import type * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Router from "../Router.ts"
 import type * as JsonRpc from "../Schema.ts"
@@ -38,10 +39,17 @@ export const makeNotifications = ({ context, router, ...options }: Options): Not
 
   const handlerOf = (method: string) => router.notifications.get(method) ?? router.otherNotifications
 
-  const handle = ({ method, params }: JsonRpc.Notification): Effect.Effect<void> => {
-    const handler = handlerOf(method)
-    if (handler === undefined) return Effect.void
-    const handled = Effect.scoped(Effect.suspend(() => handler(params, method)))
+  /** What a handler wants to do; one that throws has died. */
+  const begin = (handler: Router.NotificationHandler, { method, params }: JsonRpc.Notification) => {
+    try {
+      return handler(params, method)
+    } catch (error) {
+      return Effect.die(error)
+    }
+  }
+
+  const handle = ({ method }: JsonRpc.Notification, effect: ReturnType<Router.NotificationHandler>) => {
+    const handled = Effect.scoped(effect)
     const limited = options.timeout === undefined ? handled : Effect.timeoutOrElse(handled, {
       duration: options.timeout,
       orElse: () => Effect.logWarning(`the handler of the notification ${shorten(method)} took too long`)
@@ -59,7 +67,8 @@ export const makeNotifications = ({ context, router, ...options }: Options): Not
     return batch.length === 0 ? Effect.void : Effect.andThen(
       Effect.forEach(batch, ({ notification, size }) => {
         options.changeBuffered(-size)
-        return handle(notification)
+        const handler = handlerOf(notification.method)
+        return handler === undefined ? Effect.void : handle(notification, begin(handler, notification))
       }, { discard: true }),
       handleAll
     )
@@ -67,12 +76,18 @@ export const makeNotifications = ({ context, router, ...options }: Options): Not
 
   return {
     add: (notification, size) => {
-      if (handlerOf(notification.method) === undefined) return
-      waiting.push({ notification, size })
-      options.changeBuffered(size)
-      if (fiber !== undefined) return
-      // begun at once, so that what a handler does without waiting is done before the next request starts
-      const handling = runFork(handleAll)
+      const handler = handlerOf(notification.method)
+      if (handler === undefined) return
+      if (fiber !== undefined) {
+        waiting.push({ notification, size })
+        return options.changeBuffered(size)
+      }
+      // begun at once, so that what a handler does without waiting is done before the next request starts; where that is
+      // all, it needs no fiber
+      const effect = begin(handler, notification)
+      if (Exit.isExit(effect) && Exit.isSuccess(effect)) return
+      const handling = runFork(Effect.andThen(handle(notification, effect), handleAll))
+      // it may be over already
       fiber = handling
       handling.addObserver(() => {
         fiber = undefined
