@@ -15,7 +15,7 @@ import { folderOf, parse } from "../shared/arguments.ts"
 import { Search } from "./Search.ts"
 import { AstGrepTools } from "./tools.ts"
 
-const { positionals: [folder], values: { events } } = parse("ast-grep", {
+const { positionals, values: { events } } = parse("ast-grep", {
   allowPositionals: true,
   options: { events: { type: "boolean", default: false } }
 })
@@ -28,7 +28,7 @@ const server = Mcp.run({
   registrations: AstGrepTools
 })
 
-const search = Search.layer({ root: folderOf("ast-grep", folder) }).pipe(
+const search = Search.layer({ root: folderOf("ast-grep", positionals) }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 

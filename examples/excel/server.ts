@@ -15,7 +15,7 @@ import { folderOf, parse } from "../shared/arguments.ts"
 import { ExcelTools } from "./tools.ts"
 import { Workbooks } from "./Workbooks.ts"
 
-const { positionals: [folder], values: { events } } = parse("excel", {
+const { positionals, values: { events } } = parse("excel", {
   allowPositionals: true,
   options: { events: { type: "boolean", default: false } }
 })
@@ -28,7 +28,7 @@ const server = Mcp.run({
   registrations: ExcelTools
 })
 
-const workbooks = Workbooks.layer({ root: folderOf("excel", folder) }).pipe(
+const workbooks = Workbooks.layer({ root: folderOf("excel", positionals) }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 

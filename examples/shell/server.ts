@@ -16,7 +16,7 @@ import { folderOf, millisOf, parse } from "../shared/arguments.ts"
 import { Shell } from "./Shell.ts"
 import { ShellTools } from "./tools.ts"
 
-const { positionals: [folder], values: { events, "parent-poll": poll } } = parse("shell", {
+const { positionals, values: { events, "parent-poll": poll } } = parse("shell", {
   allowPositionals: true,
   options: { events: { type: "boolean", default: false }, "parent-poll": { type: "string", default: "30s" } }
 })
@@ -31,7 +31,7 @@ const server = Mcp.run({
   drainTimeout: "1 second"
 })
 
-const shell = Shell.layer({ root: folderOf("shell", folder) }).pipe(
+const shell = Shell.layer({ root: folderOf("shell", positionals) }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
 

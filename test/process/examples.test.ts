@@ -12,15 +12,19 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const run = (
   args: ReadonlyArray<string>,
   input = ""
-): Promise<{ readonly stdout: string; readonly code: number | null }> =>
+): Promise<{ readonly stdout: string; readonly stderr: string; readonly code: number | null }> =>
   new Promise((resolve, reject) => {
-    const child = spawn(runtime, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"], timeout: 20_000 })
+    const child = spawn(runtime, args, { cwd: root, stdio: ["pipe", "pipe", "pipe"], timeout: 20_000 })
     let stdout = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text
     })
+    let stderr = ""
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text
+    })
     child.on("error", reject)
-    child.on("close", (code) => resolve({ stdout, code }))
+    child.on("close", (code) => resolve({ stdout, stderr, code }))
     child.stdin.end(input)
   })
 
@@ -29,12 +33,17 @@ describe("examples", () => {
     const request = { jsonrpc: "2.0", id: 1, method: "greet", params: { name: "Ada" } }
     assert.deepStrictEqual(await run(["examples/hello/server.ts"], `${JSON.stringify(request)}\n`), {
       stdout: "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"Hello, Ada!\"}\n",
+      stderr: "",
       code: 0
     })
   })
 
   it("the hello client starts the server, calls it, and sees it leave with 0", async () => {
-    assert.deepStrictEqual(await run(["examples/hello/client.ts"]), { stdout: "Hello, Ada!\nexit code 0\n", code: 0 })
+    assert.deepStrictEqual(await run(["examples/hello/client.ts"]), {
+      stdout: "Hello, Ada!\nexit code 0\n",
+      stderr: "",
+      code: 0
+    })
   })
 
   it("the hello MCP server answers the requests that docs/mcp.md shows", async () => {
@@ -55,6 +64,21 @@ describe("examples", () => {
     assert.sameMembers(replies.map(({ id }) => id), [0, 1, 2])
     assert.deepInclude(replies.find(({ id }) => id === 2)?.result, { structuredContent: { sum: 5 } })
   })
+
+  it.each(["excel", "ast-grep", "shell", "lsp"])(
+    "the %s server says so when it is started with a folder that is none, or with a flag that it does not know",
+    async (name) => {
+      const { code, stderr, stdout } = await run([`examples/${name}/server.ts`, "package.json"])
+      assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" })
+      assert.include(stderr, `${name}: package.json is not a folder`)
+      const flag = await run([`examples/${name}/server.ts`, "--evnets"])
+      assert.deepStrictEqual([flag.code, flag.stdout], [2, ""])
+      assert.match(flag.stderr, new RegExp(`^${name}: .*--evnets`))
+      const folders = await run([`examples/${name}/server.ts`, "src", "test"])
+      assert.deepStrictEqual([folders.code, folders.stdout], [2, ""])
+      assert.include(folders.stderr, "more than one folder")
+    }
+  )
 
   it("the demo shows the sheet as a table, and how and why the server ended", async () => {
     const { code, stdout } = await run(["examples/excel/demo.ts"])
