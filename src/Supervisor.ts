@@ -161,7 +161,7 @@ const STATES: Readonly<Record<NotSent["state"], string>> = {
   Starting: "the process is still starting",
   Up: "the process has just ended",
   Restarting: "the process is being restarted",
-  GaveUp: "the process ended too often and is not started again",
+  GaveUp: "the process is not started again",
   Stopped: "the supervisor was stopped"
 }
 
@@ -521,9 +521,10 @@ export const make = <E, R, RP = never, RH = never, RC = never>(
         ? undefined
         : yield* Pull.catchDone(step(now, ending), () => Effect.succeed(undefined))
       if (stepped === undefined) {
-        refuse("GaveUp")
         yield* SubscriptionRef.set(health, { _tag: "GaveUp", failure: ending })
-        yield* Effect.logError(`not started again, it ended too often: ${describe(ending)}`)
+        refuse("GaveUp")
+        const often = crashes.length > maxRestarts ? `, it failed ${crashes.length} times` : ""
+        yield* Effect.logError(`not started again${often}: ${describe(ending)}`)
         return { _tag: "GiveUp" }
       }
       const [, delay] = stepped

@@ -107,7 +107,7 @@ it.effect("counts a process that opens no session as one that failed, and says w
     yield* settled
     const { message, reason } = yield* Fiber.join(waiting)
     assert.strictEqual(reason._tag, "TransportError")
-    assert.include(message, "the process ended too often and is not started again: the handshake failed: go away")
+    assert.include(message, "the process is not started again: the handshake failed: go away")
     assert.strictEqual(wires.length, 2)
     assert.isUndefined(heard.pollUnsafe())
   }).pipe(quiet))

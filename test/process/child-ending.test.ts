@@ -149,6 +149,15 @@ describe("a program with a child", () => {
       assert.deepStrictEqual(yield* host.exit, { code: 7, signal: null })
       yield* Os.gone(pid)
     }))
+
+  it.live("that exits without closing anything kills also what an ended child has left in its group", () =>
+    Effect.gen(function*() {
+      const host = yield* Child.node("test/fixtures/children/hosts-an-orphan.ts")
+      const pid = yield* startedBy(host)
+      assert.isAbove(pid, 1)
+      assert.deepStrictEqual(yield* host.exit, { code: 7, signal: null })
+      yield* Os.gone(pid)
+    }))
 })
 
 describe("this process", () => {

@@ -63,7 +63,7 @@ describe("a supervised process", () => {
       })
       const error = yield* Effect.flip(supervisor.call("m"))
       assert.instanceOf(error, Supervisor.SupervisorError)
-      assert.include(error.message, "m was not sent, the process ended too often and is not started again")
+      assert.include(error.message, "m was not sent, the process is not started again")
       assert.include(error.message, "Cannot find module 'left-pad'")
       assert.strictEqual(yield* supervisor.generation, 6)
     }))

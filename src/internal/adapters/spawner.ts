@@ -134,9 +134,10 @@ const launch = (spec: Spec): Effect.Effect<Child, Refusal> => {
   const exited = Deferred.makeUnsafe<Ended>()
   let isGroupEmpty = false
   proc.once("exit", (code, signal) => {
-    living.delete(proc)
     // from here on the pid may be given to another process, unless somebody of the group is still there
     isGroupEmpty = isWindows || !groupExists(proc)
+    // what it has left behind is still ours
+    if (isGroupEmpty) living.delete(proc)
     Deferred.doneUnsafe(
       exited,
       Exit.succeed({ ...(code === null ? {} : { exitCode: code }), ...(signal === null ? {} : { signal }) })
@@ -209,7 +210,11 @@ const makeChild = (
           signalGroup(proc, name)
         }
       }),
-    isGone: Effect.sync(() => state.hasExited() && (state.isGroupEmpty() || !groupExists(proc) || isGroupDead(proc)))
+    isGone: Effect.sync(() => {
+      const isGone = state.hasExited() && (state.isGroupEmpty() || !groupExists(proc) || isGroupDead(proc))
+      if (isGone && living.delete(proc)) watchExit()
+      return isGone
+    })
   }
 }
 
