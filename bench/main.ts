@@ -2,7 +2,7 @@
  * Measures what this library costs, beside others that do the same, in one run.
  *
  *     npm run bench
- *     npm run bench -- --only echo        (calls, echo, mcp, million, sizes, start, stalled)
+ *     npm run bench -- --only echo        (agent, calls, echo, mcp, million, sizes, start, stalled)
  *     npm run --silent bench -- --json
  *     npm run bench -- --svg              (draws docs/bench.svg too)
  *     MCP_STDIO_CORE=<path> npm run bench (adds the rows of mcp-stdio-core)
@@ -17,6 +17,7 @@ import { parseArgs } from "node:util"
 import { draw } from "./plot.ts"
 import type { Section } from "./report.ts"
 import { summary, table } from "./report.ts"
+import * as agent from "./sections/agent.ts"
 import * as calls from "./sections/calls.ts"
 import * as echo from "./sections/echo.ts"
 import * as mcp from "./sections/mcp.ts"
@@ -27,6 +28,7 @@ import * as start from "./sections/start.ts"
 import { probe } from "./servers.ts"
 
 const SECTIONS: Readonly<Record<string, () => Promise<Section>>> = {
+  agent: agent.run,
   calls: calls.run,
   echo: echo.run,
   mcp: mcp.run,

@@ -3,7 +3,9 @@
  *
  * @since 0.1.0
  */
+export * as Agent from "./Agent.ts"
 export * as Cancellation from "./Cancellation.ts"
+export * as Codex from "./Codex.ts"
 export * as Framing from "./Framing.ts"
 export * as Lifecycle from "./Lifecycle.ts"
 export * as Mcp from "./Mcp.ts"

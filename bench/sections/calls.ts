@@ -3,17 +3,13 @@
  *
  * A callback, a promise or a fiber a call: each client waits for its answers in the way that its users do.
  */
-import type { ChildProcessByStdio } from "node:child_process"
-import { spawn } from "node:child_process"
-import type { Interface } from "node:readline"
-import { createInterface } from "node:readline"
-import type { Readable, Writable } from "node:stream"
-import { fileURLToPath } from "node:url"
 import type { Row, Section } from "../report.ts"
 import { atLeast, median } from "../report.ts"
 import type { Contender } from "../rounds.ts"
 import { measure, rateRatio, warmUp } from "../rounds.ts"
 import { probe } from "../servers.ts"
+import type { Client } from "./measuringClient.ts"
+import { path, startClient } from "./measuringClient.ts"
 
 /** What a client is asked to do; it ends with the time or with the calls, whichever is over first. */
 export interface Load {
@@ -29,8 +25,6 @@ export interface Measured {
   readonly cpu: number
 }
 
-const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
-
 const OURS = "effect-stdio"
 const OURS_WITH_HEADERS = "effect-stdio, Content-Length"
 const VSCODE = "vscode-jsonrpc 10"
@@ -45,37 +39,14 @@ const WINDOWS = [1, 64]
 const WARM_UP = 40_000
 const STARTS = 7
 
-interface Client {
-  readonly name: string
-  readonly ask: (load: Load | "start") => Promise<Measured>
-  readonly stop: () => Promise<void>
-}
+type CallClient = Client<Load | "start", Measured>
 
-const startClient = (name: string, args: ReadonlyArray<string>): Client => {
+const start = (name: string, args: ReadonlyArray<string>): CallClient => {
   const [script = ""] = probe().args
-  const framing = name === OURS ? "line" : "content-length"
-  const child: ChildProcessByStdio<Writable, Readable, null> = spawn(process.execPath, [...args, script, framing], {
-    stdio: ["pipe", "pipe", "inherit"]
-  })
-  const lines: Interface = createInterface({ input: child.stdout })
-  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve))
-  return {
-    name,
-    ask: async (load) => {
-      const answer = new Promise<string>((resolve) => lines.once("line", resolve))
-      child.stdin.write(`${JSON.stringify(load)}\n`)
-      const line = await Promise.race([answer, ended])
-      if (typeof line !== "string") throw new Error(`the client ${name} ended with ${line}`)
-      return JSON.parse(line) as Measured
-    },
-    stop: async () => {
-      child.stdin.end()
-      await ended
-    }
-  }
+  return startClient(name, [...args, script, name === OURS ? "line" : "content-length"])
 }
 
-const contenderOf = (client: Client): Contender => (inFlight, until) =>
+const contenderOf = (client: CallClient): Contender => (inFlight, until) =>
   client.ask({
     inFlight,
     seconds: "seconds" in until ? until.seconds : 60,
@@ -83,7 +54,7 @@ const contenderOf = (client: Client): Contender => (inFlight, until) =>
   })
 
 export const run = async (): Promise<Section> => {
-  const clients = Object.entries(CLIENTS).map(([name, args]) => startClient(name, args))
+  const clients = Object.entries(CLIENTS).map(([name, args]) => start(name, args))
   try {
     const contenders = clients.map(contenderOf)
     const rows: Array<Row> = []
@@ -112,7 +83,7 @@ export const run = async (): Promise<Section> => {
 }
 
 /** A child that is started, by our supervisor or by hand, and asked something: by turns. */
-const starts = async (clients: ReadonlyArray<Client>): Promise<ReadonlyArray<Row>> => {
+const starts = async (clients: ReadonlyArray<CallClient>): Promise<ReadonlyArray<Row>> => {
   const measured = clients.filter(({ name }) => name !== OURS_WITH_HEADERS).map((client) => ({
     client,
     times: [] as Array<number>

@@ -1,0 +1,140 @@
+/**
+ * The events of a turn between whoever makes them and whoever takes them. While many wait, the pieces of one text are
+ * joined: nothing else is, and nothing is lost.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Stream from "effect/Stream"
+import type { AgentEvent } from "../../Agent.ts"
+
+/** So many events may wait one by one, as they came. */
+const PLENTY = 1_024
+
+/** How far back the piece before is sought: the texts of a few items may come by turns. */
+const INTERLEAVED = 8
+
+type Delta = Extract<AgentEvent, { readonly text: string; readonly itemId: string }>
+
+/** Pieces of one text that wait. Joined from time to time, so that memory grows with the text and not with the pieces. */
+class Joined {
+  readonly first: Delta
+  private text: string
+  private pieces: Array<string> = []
+  private length = 0
+
+  constructor(first: Delta) {
+    this.first = first
+    this.text = first.text
+  }
+
+  add(text: string) {
+    this.pieces.push(text)
+    this.length += text.length
+    if (this.length > Math.max(this.text.length, 4_096)) this.join()
+  }
+
+  event(): Delta {
+    this.join()
+    return { ...this.first, text: this.text }
+  }
+
+  private join() {
+    this.text += this.pieces.join("")
+    this.pieces = []
+    this.length = 0
+  }
+}
+
+/** @internal */
+export interface AgentEvents {
+  /** Never waits. What comes after the end is dropped. */
+  readonly push: (event: AgentEvent) => void
+  readonly end: () => void
+  /** How many wait. */
+  readonly size: () => number
+  /** Returns when no more than this many wait, or it has ended. */
+  readonly below: (count: number) => Effect.Effect<void>
+  /** Whoever waits in `below` goes on, now and from now on. */
+  readonly letGo: () => void
+  /** The events, for one consumer. */
+  readonly stream: Stream.Stream<AgentEvent>
+}
+
+/** @internal */
+export const makeAgentEvents = (): AgentEvents => {
+  let waiting: Array<AgentEvent | Joined> = []
+  let ended = false
+  let free = false
+  const more = Latch.makeUnsafe(false)
+  const taken = Latch.makeUnsafe(false)
+
+  const push = (event: AgentEvent) => {
+    if (ended) return
+    if (waiting.length < PLENTY || !isDelta(event) || !join(waiting, event)) waiting.push(event)
+    more.openUnsafe()
+  }
+
+  const take: Effect.Effect<readonly [AgentEvent, ...Array<AgentEvent>], Cause.Done> = Effect.suspend(() => {
+    const [first, ...rest] = waiting
+    if (first !== undefined) {
+      waiting = []
+      taken.openUnsafe()
+      return Effect.succeed([finish(first), ...rest.map(finish)] as const)
+    }
+    if (ended) return Cause.done()
+    more.closeUnsafe()
+    return Effect.andThen(more.await, take)
+  })
+
+  const below = (count: number): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (waiting.length <= count || ended || free) return Effect.void
+      taken.closeUnsafe()
+      return Effect.andThen(taken.await, below(count))
+    })
+
+  return {
+    push,
+    end: () => {
+      ended = true
+      more.openUnsafe()
+      taken.openUnsafe()
+    },
+    size: () => waiting.length,
+    below,
+    letGo: () => {
+      free = true
+      taken.openUnsafe()
+    },
+    stream: Stream.fromPull(Effect.succeed(take))
+  }
+}
+
+const finish = (event: AgentEvent | Joined): AgentEvent => event instanceof Joined ? event.event() : event
+
+const isDelta = (event: AgentEvent): event is Delta =>
+  event._tag === "TextDelta" || event._tag === "ToolOutput" || event._tag === "ReasoningDelta" ||
+  event._tag === "PlanDelta"
+
+/** Adds a piece to the one before of the same text, unless anything else has happened in between. */
+const join = (waiting: Array<AgentEvent | Joined>, event: Delta): boolean => {
+  const end = Math.max(0, waiting.length - INTERLEAVED)
+  for (let at = waiting.length - 1; at >= end; at--) {
+    const before = waiting[at]
+    if (before === undefined || (!(before instanceof Joined) && !isDelta(before))) return false
+    const first = before instanceof Joined ? before.first : before
+    if (!isSameText(first, event)) continue
+    const joined = before instanceof Joined ? before : new Joined(first)
+    joined.add(event.text)
+    waiting[at] = joined
+    return true
+  }
+  return false
+}
+
+const isSameText = (a: Delta, b: Delta): boolean =>
+  a.itemId === b.itemId && a._tag === b._tag &&
+  (a._tag !== "ReasoningDelta" || (b._tag === "ReasoningDelta" && a.kind === b.kind && a.part === b.part))

@@ -1,0 +1,289 @@
+/**
+ * One conversation with codex: at most one turn at a time, followed to its end in every case.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Agent, AgentEvent, Input, InputPart, StreamOptions, TurnEnd, TurnError } from "../../Agent.ts"
+import { AgentError, Closed, NoTurn, TurnInProgress } from "../../Agent.ts"
+import type { Connection, Conversation } from "./codexConnection.ts"
+import type { CodexTurn } from "./codexTurn.ts"
+import { makeCodexTurn } from "./codexTurn.ts"
+
+/** @internal */
+export interface Options {
+  /** The connection that is up, or a new one. */
+  readonly connection: Effect.Effect<Connection, AgentError>
+  /** Gives up a connection on which codex does not do what it has to. */
+  readonly abandon: (connection: Connection) => Effect.Effect<void>
+  /** What `thread/start` gets, and `thread/resume` as far as it knows it. */
+  readonly start: object
+  readonly resume: object
+  /** A conversation of another day. */
+  readonly threadId: string | undefined
+  /** What each turn gets. */
+  readonly turn: object
+  readonly quietTimeout: Duration.Duration
+  readonly interruptTimeout: Duration.Duration
+}
+
+/** @internal */
+export interface Thread {
+  readonly agent: Agent["Service"]
+  readonly id: () => string | undefined
+  /** Begins the conversation, or takes it up. */
+  readonly open: Effect.Effect<string, AgentError>
+  /** Ends the turn that is under way, as far as that is possible in this time. */
+  readonly settle: (limit: Duration.Duration, error?: TurnError) => Effect.Effect<void>
+}
+
+/** After this codex should have said how a turn ended that it no longer works on. */
+const IDLE_GRACE = Duration.seconds(1)
+
+/** Looks for the end of a turn before it counts as lost. */
+const MAX_LOOKS = 3
+
+/** Events that may wait before codex is not read any longer: fewer than those that are kept one by one. */
+const MAX_WAITING = 512
+
+/** @internal */
+export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Thread, never, Scope.Scope> {
+  const scope = yield* Scope.Scope
+  const clock = yield* Clock.Clock
+  let id = options.threadId
+  let hasTurns = id !== undefined
+  let isClosed = false
+  let current: { readonly turn: CodexTurn; connection: Connection | undefined } | undefined
+  let heard = 0
+  let idle = Deferred.makeUnsafe<void>()
+
+  const conversation: Conversation = {
+    turn: () => current?.turn,
+    touch: () => {
+      heard = clock.currentTimeMillisUnsafe()
+    },
+    idle: () => {
+      if (current !== undefined) Deferred.doneUnsafe(idle, Exit.void)
+    }
+  }
+
+  /** Codex knows the conversation on this connection, or is told of it. */
+  const attach = Effect.fnUntraced(function*(connection: Connection): Effect.fn.Return<string, AgentError> {
+    if (id !== undefined && connection.isAttached(id)) return id
+    if (id !== undefined && hasTurns) {
+      yield* connection.request("thread/resume", { ...options.resume, threadId: id, excludeTurns: true })
+    } else {
+      // one without a turn is not remembered by codex: nothing is lost
+      const { thread } = yield* connection.request("thread/start", options.start)
+      id = thread.id
+    }
+    connection.attach(id, conversation)
+    return id
+  })
+
+  const open = Effect.flatMap(options.connection, attach)
+
+  /** Ends the turn from our side, once no word of codex can be had. */
+  const cut = (turn: CodexTurn, status: "interrupted" | "failed", error?: TurnError) =>
+    Effect.sync(() => turn.cut(status, error))
+
+  /** Asks codex to stop, as soon as it can hear that, and waits for the end. */
+  const interruptTurn = (turn: CodexTurn, connection: Connection | undefined, limit: Duration.Duration) =>
+    Effect.suspend(() => {
+      // what codex says must be read for that
+      turn.events.letGo()
+      const request = Effect.suspend(() =>
+        connection === undefined || id === undefined || turn.id() === undefined
+          ? Effect.void
+          : Effect.ignore(connection.command("turn/interrupt", { threadId: id, turnId: turn.id() }))
+      )
+      return Deferred.await(turn.started).pipe(
+        Effect.andThen(request),
+        Effect.andThen(Deferred.await(turn.ended)),
+        Effect.timeoutOrElse({
+          duration: limit,
+          orElse: () =>
+            Effect.andThen(
+              cut(turn, "interrupted"),
+              connection === undefined ? Effect.void : options.abandon(connection)
+            )
+        }),
+        Effect.asVoid
+      )
+    })
+
+  /** What codex has on record of the turn that it does not talk of any longer. */
+  const look = (turn: CodexTurn, connection: Connection) =>
+    Effect.map(
+      connection.request("thread/turns/list", { threadId: id, limit: 10 }),
+      ({ data }) => data.find((state) => state.id === turn.id())
+    )
+
+  const unheard = (turn: CodexTurn, connection: Connection, error: TurnError) =>
+    Effect.andThen(cut(turn, "failed", error), options.abandon(connection))
+
+  /** Codex is idle, and has not said how the turn ended. */
+  const watchIdle = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
+    for (let looks = 1; looks <= MAX_LOOKS; looks++) {
+      yield* Deferred.await(idle)
+      idle = Deferred.makeUnsafe()
+      if (looks === 1) yield* Effect.sleep(IDLE_GRACE)
+      const found = yield* Effect.option(look(turn, connection))
+      if (Option.isSome(found) && found.value !== undefined && found.value.status !== "inProgress") {
+        return turn.report(found.value)
+      }
+      if (looks === MAX_LOOKS) break
+      yield* Effect.sleep(IDLE_GRACE)
+      if (looks < MAX_LOOKS) Deferred.doneUnsafe(idle, Exit.void)
+    }
+    turn.cut("failed", { message: "codex is idle and has not said how the turn ended", kind: "lost" })
+  })
+
+  /** Nothing has been heard for long, while neither we nor the consumer held codex up. */
+  const watchQuiet = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
+    const limit = Duration.toMillis(options.quietTimeout)
+    if (limit === 0 || limit === Infinity) return
+    while (true) {
+      const left = heard + limit - clock.currentTimeMillisUnsafe()
+      if (left > 0) {
+        yield* Effect.sleep(left)
+        continue
+      }
+      conversation.touch()
+      if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING) continue
+      const found = yield* Effect.option(look(turn, connection))
+      if (Option.isNone(found)) {
+        const message = `nothing was heard for ${Duration.format(options.quietTimeout)}, and codex does not answer`
+        return yield* unheard(turn, connection, { message, kind: "noAnswer" })
+      }
+      if (found.value !== undefined && found.value.status !== "inProgress") return turn.report(found.value)
+      turn.events.push({
+        _tag: "Warning",
+        message: `nothing was heard for ${Duration.format(options.quietTimeout)}; codex says that the turn goes on`
+      })
+    }
+  })
+
+  /** Codex is not read while the consumer is behind. */
+  const holdBack = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
+    const notifications = yield* connection.peer.subscribe({ policy: "suspend", capacity: 256 })
+    yield* Stream.runForEachArray(notifications, () => turn.events.below(MAX_WAITING)).pipe(
+      // the turn is told of the end of the connection elsewhere
+      Effect.ignore,
+      Effect.forkScoped({ startImmediately: true })
+    )
+  })
+
+  const begin = Effect.fnUntraced(function*(
+    turn: CodexTurn,
+    input: Input,
+    whenSlow: StreamOptions["whenSlow"]
+  ): Effect.fn.Return<void, AgentError, Scope.Scope> {
+    const connection = yield* options.connection
+    const threadId = yield* attach(connection)
+    if (current?.turn !== turn) return yield* Effect.fail(new AgentError({ reason: new Closed() }))
+    current.connection = connection
+    conversation.touch()
+    idle = Deferred.makeUnsafe()
+    if (whenSlow === "suspend") yield* holdBack(turn, connection)
+    const { turn: { id: turnId } } = yield* connection.request("turn/start", {
+      ...options.turn,
+      threadId,
+      input: toInput(input)
+    })
+    hasTurns = true
+    turn.identify(turnId)
+    connection.warnings(threadId).forEach(turn.known)
+    yield* Effect.forkScoped(watchIdle(turn, connection))
+    yield* Effect.forkScoped(watchQuiet(turn, connection))
+  })
+
+  /** A turn, which is not left before it has ended. */
+  const start = (input: Input, streamOptions?: StreamOptions) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function*() {
+        if (isClosed) return yield* Effect.fail(new AgentError({ reason: new Closed() }))
+        if (current !== undefined) return yield* Effect.fail(new AgentError({ reason: new TurnInProgress() }))
+        const turn = makeCodexTurn(() => {
+          current = undefined
+        })
+        current = { turn, connection: undefined }
+        yield* Effect.addFinalizer(() => leave(turn))
+        const exit = yield* Effect.exit(restore(begin(turn, input, streamOptions?.whenSlow)))
+        if (Exit.isSuccess(exit) || current?.turn !== turn) return turn.events.stream
+        const isSent = current.connection !== undefined
+        const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+        // it may have begun all the same, when codex was asked and has not answered
+        if (!isSent || error?.reason._tag === "Refused") current = undefined
+        return yield* Effect.failCause(exit.cause)
+      })
+    )
+
+  const leave = (turn: CodexTurn) =>
+    Effect.suspend(() => {
+      const left = current
+      if (left?.turn !== turn) return Effect.void
+      return Effect.ensuring(
+        interruptTurn(turn, left.connection, options.interruptTimeout),
+        cut(turn, "interrupted")
+      )
+    })
+
+  const stream = (input: Input, streamOptions?: StreamOptions): Stream.Stream<AgentEvent, AgentError> =>
+    Stream.unwrap(start(input, streamOptions))
+
+  const send = (input: Input): Effect.Effect<TurnEnd, AgentError> =>
+    Stream.runFold(
+      stream(input),
+      (): TurnEnd | undefined => undefined,
+      (end, event) => event._tag === "TurnEnd" ? event : end
+    ).pipe(
+      Effect.flatMap((end) => end === undefined ? Effect.die(new Error("a turn without an end")) : Effect.succeed(end))
+    )
+
+  const steer = (input: Input): Effect.Effect<void, AgentError> =>
+    Effect.suspend(() => {
+      const turnId = current?.turn.id()
+      const connection = current?.connection
+      return connection === undefined || turnId === undefined
+        ? Effect.fail(new AgentError({ reason: new NoTurn() }))
+        : connection.command("turn/steer", { threadId: id, expectedTurnId: turnId, input: toInput(input) })
+    })
+
+  // goes on when the caller is gone: an interruption that was asked for is not forgotten
+  const interrupt = Effect.suspend(() => {
+    if (current === undefined) return Effect.void
+    const { connection, turn } = current
+    return Effect.flatMap(
+      Effect.forkIn(interruptTurn(turn, connection, options.interruptTimeout), scope, { startImmediately: true }),
+      Fiber.join
+    )
+  })
+
+  const settle = (limit: Duration.Duration, error?: TurnError) =>
+    Effect.suspend(() => {
+      if (current === undefined) return Effect.void
+      const { connection, turn } = current
+      if (error !== undefined) return cut(turn, "failed", error)
+      return Effect.andThen(interruptTurn(turn, connection, limit), cut(turn, "interrupted"))
+    })
+
+  const close = Effect.suspend(() => {
+    if (isClosed) return Effect.void
+    isClosed = true
+    return settle(options.interruptTimeout)
+  })
+
+  return { agent: { send, stream, steer, interrupt, close }, id: () => id, open, settle }
+})
+
+const toInput = (input: Input): ReadonlyArray<InputPart> =>
+  typeof input === "string" ? [{ type: "text", text: input }] : input
