@@ -243,11 +243,11 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   /** Ends a connection, and the turns on it, with a word on why. */
   const end = (over: NonNullable<typeof current>, error: Agent.TurnError) =>
-    Effect.suspend(() => {
-      if (over.isOver) return Effect.void
+    Effect.sync(() => {
+      if (over.isOver) return
       over.isOver = true
       if (current === over) current = undefined
-      return Effect.forEach(threads, (thread) => thread.settle(LAST_INTERRUPT, error), { discard: true })
+      for (const thread of threads) thread.lose(over.connection, error)
     })
 
   const start = Effect.gen(function*() {

@@ -8,12 +8,13 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import * as Scope from "effect/Scope"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Agent, AgentEvent, Input, InputPart, StreamOptions, TurnEnd, TurnError } from "../../Agent.ts"
 import { AgentError, Closed, NoTurn, TurnInProgress } from "../../Agent.ts"
+import { own } from "../bounded.ts"
 import type { Connection, Conversation } from "./codexConnection.ts"
 import type { CodexTurn } from "./codexTurn.ts"
 import { makeCodexTurn } from "./codexTurn.ts"
@@ -41,8 +42,16 @@ export interface Thread {
   readonly id: () => string | undefined
   /** Begins the conversation, or takes it up. */
   readonly open: Effect.Effect<string, AgentError>
-  /** Ends the turn that is under way, as far as that is possible in this time. */
-  readonly settle: (limit: Duration.Duration, error?: TurnError) => Effect.Effect<void>
+  /** Interrupts the turn that is under way; after this time it has ended in any case. */
+  readonly settle: (limit: Duration.Duration) => Effect.Effect<void>
+  /** Ends the turn that is under way on a connection that is gone. */
+  readonly lose: (connection: Connection, error: TurnError) => void
+}
+
+/** A turn, and the connection that it was asked for on, once it was. */
+interface Running {
+  readonly turn: CodexTurn
+  connection: Connection | undefined
 }
 
 /** After this codex should have said how a turn ended that it no longer works on. */
@@ -55,13 +64,12 @@ const MAX_LOOKS = 3
 const MAX_WAITING = 512
 
 /** @internal */
-export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Thread, never, Scope.Scope> {
-  const scope = yield* Scope.Scope
+export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Thread> {
   const clock = yield* Clock.Clock
   let id = options.threadId
   let hasTurns = id !== undefined
   let isClosed = false
-  let current: { readonly turn: CodexTurn; connection: Connection | undefined } | undefined
+  let current: Running | undefined
   let heard = 0
   let idle = Deferred.makeUnsafe<void>()
 
@@ -91,19 +99,20 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
 
   const open = Effect.flatMap(options.connection, attach)
 
-  /** Ends the turn from our side, once no word of codex can be had. */
-  const cut = (turn: CodexTurn, status: "interrupted" | "failed", error?: TurnError) =>
-    Effect.sync(() => turn.cut(status, error))
-
-  /** Asks codex to stop, as soon as it can hear that, and waits for the end. */
-  const interruptTurn = (turn: CodexTurn, connection: Connection | undefined, limit: Duration.Duration) =>
-    Effect.suspend(() => {
+  /**
+   * Asks codex to stop, as soon as it can hear that, and waits for the end: in a fiber of its own, since finalizers cannot
+   * be interrupted, and what cannot be interrupted has no limit.
+   */
+  const interruptTurn = (running: Running, limit: Duration.Duration) =>
+    own(Effect.suspend(() => {
+      const { turn } = running
       // what codex says must be read for that
       turn.events.letGo()
+      // where it was asked for is known by then, and which turn it is
       const request = Effect.suspend(() =>
-        connection === undefined || id === undefined || turn.id() === undefined
-          ? Effect.void
-          : Effect.ignore(connection.command("turn/interrupt", { threadId: id, turnId: turn.id() }))
+        Effect.ignore(
+          running.connection?.command("turn/interrupt", { threadId: id, turnId: turn.id() }) ?? Effect.void
+        )
       )
       return Deferred.await(turn.started).pipe(
         Effect.andThen(request),
@@ -111,14 +120,14 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         Effect.timeoutOrElse({
           duration: limit,
           orElse: () =>
-            Effect.andThen(
-              cut(turn, "interrupted"),
-              connection === undefined ? Effect.void : options.abandon(connection)
-            )
+            Effect.suspend(() => {
+              turn.cut("interrupted")
+              return running.connection === undefined ? Effect.void : options.abandon(running.connection)
+            })
         }),
         Effect.asVoid
       )
-    })
+    }))
 
   /** What codex has on record of the turn that it does not talk of any longer. */
   const look = (turn: CodexTurn, connection: Connection) =>
@@ -128,23 +137,28 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     )
 
   const unheard = (turn: CodexTurn, connection: Connection, error: TurnError) =>
-    Effect.andThen(cut(turn, "failed", error), options.abandon(connection))
+    Effect.suspend(() => {
+      turn.cut("failed", error)
+      return options.abandon(connection)
+    })
 
   /** Codex is idle, and has not said how the turn ended. */
   const watchIdle = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
-    for (let looks = 1; looks <= MAX_LOOKS; looks++) {
+    while (true) {
       yield* Deferred.await(idle)
       idle = Deferred.makeUnsafe()
-      if (looks === 1) yield* Effect.sleep(IDLE_GRACE)
-      const found = yield* Effect.option(look(turn, connection))
-      if (Option.isSome(found) && found.value !== undefined && found.value.status !== "inProgress") {
-        return turn.report(found.value)
-      }
-      if (looks === MAX_LOOKS) break
       yield* Effect.sleep(IDLE_GRACE)
-      if (looks < MAX_LOOKS) Deferred.doneUnsafe(idle, Exit.void)
+      const found = yield* look(turn, connection).pipe(
+        Effect.filterOrFail((state) => state !== undefined, () => "not listed"),
+        Effect.retry({ times: MAX_LOOKS - 1, schedule: Schedule.spaced(IDLE_GRACE) }),
+        Effect.option
+      )
+      if (Option.isNone(found)) {
+        return turn.cut("failed", { message: "codex is idle and has not said how the turn ended", kind: "lost" })
+      }
+      // else it was idle before the turn
+      if (found.value.status !== "inProgress") return turn.report(found.value)
     }
-    turn.cut("failed", { message: "codex is idle and has not said how the turn ended", kind: "lost" })
   })
 
   /** Nothing has been heard for long, while neither we nor the consumer held codex up. */
@@ -232,8 +246,8 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
       const left = current
       if (left?.turn !== turn) return Effect.void
       return Effect.ensuring(
-        interruptTurn(turn, left.connection, options.interruptTimeout),
-        cut(turn, "interrupted")
+        interruptTurn(left, options.interruptTimeout),
+        Effect.sync(() => turn.cut("interrupted"))
       )
     })
 
@@ -261,20 +275,22 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
   // goes on when the caller is gone: an interruption that was asked for is not forgotten
   const interrupt = Effect.suspend(() => {
     if (current === undefined) return Effect.void
-    const { connection, turn } = current
-    return Effect.flatMap(
-      Effect.forkIn(interruptTurn(turn, connection, options.interruptTimeout), scope, { startImmediately: true }),
-      Fiber.join
-    )
+    return interruptTurn(current, options.interruptTimeout)
   })
 
-  const settle = (limit: Duration.Duration, error?: TurnError) =>
+  const settle: Thread["settle"] = (limit) =>
     Effect.suspend(() => {
       if (current === undefined) return Effect.void
-      const { connection, turn } = current
-      if (error !== undefined) return cut(turn, "failed", error)
-      return Effect.andThen(interruptTurn(turn, connection, limit), cut(turn, "interrupted"))
+      const running = current
+      return Effect.ensuring(
+        interruptTurn(running, limit),
+        Effect.sync(() => running.turn.cut("interrupted"))
+      )
     })
+
+  const lose: Thread["lose"] = (connection, error) => {
+    if (current?.connection === connection) current.turn.cut("failed", error)
+  }
 
   const close = Effect.suspend(() => {
     if (isClosed) return Effect.void
@@ -282,7 +298,7 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     return settle(options.interruptTimeout)
   })
 
-  return { agent: { send, stream, steer, interrupt, close }, id: () => id, open, settle }
+  return { agent: { send, stream, steer, interrupt, close }, id: () => id, open, settle, lose }
 })
 
 const toInput = (input: Input): ReadonlyArray<InputPart> =>
