@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...defaultExclude, "test/{process,peers,pack,matrix}/**"],
+          exclude: [...defaultExclude, "test/{process,peers,pack,matrix,codex}/**"],
           // Loading Effect takes longer than most of these files run: load it once per worker, not once per file.
           pool: "threads",
           isolate: false

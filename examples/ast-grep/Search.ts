@@ -23,7 +23,7 @@ import type * as Path from "effect/Path"
 import type * as PlatformError from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import { fail as failFile, type FileError, NotFound } from "../shared/FileError.ts"
+import { fail as failFile, type FileError, NotFound, TooSlow } from "../shared/FileError.ts"
 import * as Root from "../shared/Root.ts"
 import * as TextChange from "../shared/TextChange.ts"
 import { type AstGrepError, fail, ResultChanged, TooMuch } from "./AstGrepError.ts"
@@ -202,7 +202,9 @@ export const make = Effect.fnUntraced(function*(
     // Editors do not count the byte order mark.
     const mark = text.startsWith("\uFEFF") ? "\uFEFF" : ""
     const code = text.slice(mark.length)
-    return { place, text, mark, code, ...(yield* pattern.find(code)) }
+    const found = yield* pattern.find(code)
+    if (found === undefined) return yield* failFile(new TooSlow({ path: name }))
+    return { place, text, mark, code, ...found }
   })
 
   const lookAll = (files: ReadonlyArray<string>, pattern: Patterns.Pattern) =>

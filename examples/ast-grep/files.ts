@@ -171,6 +171,8 @@ export const reasonOf = ({ reason }: FileError): string => {
   switch (reason._tag) {
     case "TooLarge":
       return `larger than ${reason.maxBytes} bytes`
+    case "TooSlow":
+      return "takes too long to parse"
     case "NotText":
       return "not text in UTF-8"
     case "NoPermission":

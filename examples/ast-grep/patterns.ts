@@ -6,13 +6,16 @@
  *
  * @since 0.1.0
  */
-import { parse, parseAsync, type SgNode } from "@ast-grep/napi"
+import { parse, type SgNode } from "@ast-grep/napi"
 import * as Effect from "effect/Effect"
 import { type AstGrepError, BadPattern, fail } from "./AstGrepError.ts"
 import type { Language } from "./languages.ts"
+import * as Parsing from "./parsing.ts"
 
 const MAX_LENGTH = 5_000
 const MAX_COMPARED_TOKENS = 10_000
+/** ast-grep calls itself for each level of what it compares, and has room for about 20,000. */
+const MAX_DEPTH = 5_000
 
 /**
  * What a metavariable stands for in a match.
@@ -52,8 +55,8 @@ export interface Pattern {
   readonly names: ReadonlyArray<string>
   /** A name such as `$foo` in the pattern, which is none of a metavariable. */
   readonly suspect: string | undefined
-  /** Parses code and finds the matches, by their start, the outer one first. */
-  readonly find: (code: string) => Effect.Effect<Found>
+  /** Parses code and finds the matches, by their start, the outer one first; `undefined` when parsing takes too long. */
+  readonly find: (code: string) => Effect.Effect<Found | undefined>
 }
 
 /**
@@ -105,7 +108,10 @@ export const compile = Effect.fnUntraced(function*(
   for (const { alias, end, sigils, start } of aliases.toReversed()) {
     unique = unique.slice(0, start) + sigils + alias + unique.slice(end)
   }
-  const matcher = { rule: { pattern: selector === undefined ? unique : { context: unique, selector } } }
+  const matcherOf = (context: string) => ({
+    rule: { pattern: selector === undefined ? context : { context, selector } }
+  })
+  const matcher = matcherOf(unique)
   const refusal = refusalOf(() => parse(language.name, "").root().find(matcher))
   const problem = refusal === undefined ? undefined : problemOf(refusal.message)
   // what the parser stumbled over says more than what ast-grep then makes of it
@@ -122,6 +128,12 @@ export const compile = Effect.fnUntraced(function*(
     return node === null ? [] : [node]
   }
   const repeated = aliases.filter(({ alias, name }) => alias !== name)
+  // ast-grep passes over what is left of a node behind the end of the pattern, such as an else, unless it is relaxed
+  const isWhole = (match: SgNode, context: string) =>
+    match.matches({
+      rule: { pattern: { context, strictness: "relaxed", ...(selector === undefined ? {} : { selector }) } }
+    })
+  const trimmed = trimmerOf(parse(language.name, readable).root(), text)
   const first = aliases.filter(({ name }, index) => aliases.findIndex((other) => other.name === name) === index)
   const isSame = (match: SgNode) =>
     repeated.every((again) =>
@@ -133,14 +145,21 @@ export const compile = Effect.fnUntraced(function*(
     names: first.map(({ name }) => name),
     suspect,
     find: (code) =>
-      Effect.map(Effect.promise(() => parseAsync(language.name, code)), (tree) => {
+      Effect.map(Parsing.parse(language.name, code), (tree) => {
+        if (tree === undefined) return undefined
         const root = tree.root()
+        const isSimple = repeated.every(({ sigils }) => sigils !== "$$$")
+        const isNative = repeated.length > 0 && isSimple && isShallow(root)
+        const context = isNative ? text : unique
+        const found = root.findAll(isNative ? matcherOf(text) : matcher).filter((match) =>
+          isWhole(match, context) && (repeated.length === 0 || isNative || isSame(match))
+        )
         return {
-          matches: root.findAll(matcher).filter((match) => repeated.length === 0 || isSame(match)).map((match) => {
+          matches: found.map((match) => {
             const { end, start } = match.range()
             return {
               start: start.index,
-              end: end.index,
+              end: code[end.index - 1] === ";" ? trimmed(match) : end.index,
               captures: () =>
                 first.map((variable) => ({
                   name: variable.name,
@@ -154,6 +173,46 @@ export const compile = Effect.fnUntraced(function*(
       })
   }
 })
+
+/** Whether no node is in more than `MAX_DEPTH` others, or nearly so: one of few characters has few levels. */
+const isShallow = (root: SgNode): boolean => {
+  const rest = [{ node: root, depth: 0 }]
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const { depth, node } = next
+    const { end, start } = node.range()
+    if (end.index - start.index <= MAX_DEPTH) continue
+    if (depth >= MAX_DEPTH) return false
+    rest.push(...node.children().map((node) => ({ node, depth: depth + 1 })))
+  }
+  return true
+}
+
+/** The end of a match without a semicolon that the pattern does not have: it belongs to what is around it. */
+const trimmerOf = (pattern: SgNode, text: string) => (match: SgNode): number => {
+  let [mine, theirs] = [match, nodeOfKind(pattern, match.kind())] as [SgNode | undefined, SgNode | undefined]
+  while (mine !== undefined && theirs !== undefined) {
+    const { end, start } = theirs.range()
+    if (VARIABLE.test(text.slice(start.index, end.index))) break
+    const last = mine.children().at(-1)
+    const other = theirs.children().at(-1)
+    if (last?.kind() === ";" && other?.kind() !== ";") {
+      return mine.children().at(-2)?.range().end.index ?? match.range().end.index
+    }
+    if (last?.kind() !== other?.kind()) break
+    mine = last
+    theirs = other
+  }
+  return match.range().end.index
+}
+
+const nodeOfKind = (root: SgNode, kind: string | number): SgNode | undefined => {
+  const rest = [root]
+  for (let node = rest.pop(); node !== undefined; node = rest.pop()) {
+    if (node.kind() === kind) return node
+    rest.push(...node.children().toReversed())
+  }
+  return undefined
+}
 
 /** What ast-grep says against a pattern; it only says it when the pattern is used. */
 const refusalOf = (use: () => unknown): { readonly message: string; readonly cause: unknown } | undefined => {
@@ -222,6 +281,8 @@ const aliasesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<Alias> => 
 /** Whether two pieces of code are the same but for the space between their tokens. */
 const sameCode = (left: ReadonlyArray<SgNode>, right: ReadonlyArray<SgNode>): boolean => {
   if (left.length !== right.length) return false
+  // most are not; and all of a long text is only looked at where it may be
+  if (!left.every((node, index) => node.kind() === right[index]?.kind())) return false
   const [lefts, rights] = [left, right].map((nodes) => nodes.map((node) => node.text()))
   if (lefts?.every((text, index) => text === rights?.[index]) === true) return true
   const [a, b] = [left, right].map((nodes) => nodes.flatMap((node) => leavesOf(node, MAX_COMPARED_TOKENS)))

@@ -89,6 +89,7 @@ const apply = Effect.fnUntraced(function*(
   parts: ReadonlyArray<Part>,
   maxLength: number
 ): Effect.fn.Return<Rewritten | undefined> {
+  const indentAt = indents(code)
   const newline = /\r?\n/.exec(code)?.[0] ?? "\n"
   const pieces: Array<string> = []
   let end = 0
@@ -96,7 +97,7 @@ const apply = Effect.fnUntraced(function*(
   let length = code.length
   for (const match of matches) {
     if (match.start < end) continue
-    const made = replacement(code, match, parts, newline, maxLength)
+    const made = replacement(code, indentAt, match, parts, newline, maxLength)
     length += made.length
     if (length > maxLength) return undefined
     pieces.push(code.slice(end, match.start), made)
@@ -113,18 +114,26 @@ const apply = Effect.fnUntraced(function*(
  */
 const replacement = (
   code: string,
+  indentAt: IndentAt,
   match: Match,
   parts: ReadonlyArray<Part>,
   newline: string,
   maxLength: number
 ): string => {
   const captures = new Map(match.captures().map((capture) => [capture.name, capture]))
-  const base = indentAt(code, match.start)
+  const base = indentAt(match.start)
   let made = ""
   let indent = base
   let withoutComma = false
-  for (const [index, { name, text }] of parts.entries()) {
-    const lines = (withoutComma ? text.replace(/^\s*,\s*/, "") : text).split("\n")
+  // ends with a comment that takes the rest of the line
+  let isOpen = false
+  for (const [index, { name, text: written }] of parts.entries()) {
+    let text = withoutComma ? written.replace(/^\s*,\s*/, "") : written
+    if (isOpen && (text !== "" || name !== undefined)) {
+      if (!/^[ \t]*\n/.test(text)) text = `\n${text.replace(/^[ \t]+/, "")}`
+      isOpen = false
+    }
+    const lines = text.split("\n")
     withoutComma = false
     made += lines.map((line, at) => {
       const isBlank = line === "" && (at < lines.length - 1 || name === undefined)
@@ -134,37 +143,90 @@ const replacement = (
     const capture = name === undefined ? undefined : captures.get(name)
     if (capture === undefined) continue
     if (made.length > maxLength) return made
-    const inserted = textOf(code, capture, indent)
+    const { comments, isOpenEnd, list, separator } = textOf(code, indentAt, capture, indent)
     const next = parts[index + 1]?.text ?? ""
     const isBeforeComma = capture.isMultiple && /^\s*,/.test(next)
-    made += isBeforeComma ? inserted.replace(/,\s*$/, "") : inserted
+    const isAfterStart = /[([{<,]\s*$/.test(made)
+    // a comma comes before comments that end with their line
+    const isMoved = isBeforeComma && isOpenEnd && comments !== "" && list !== ""
+    made += list + (isMoved ? "," : isBeforeComma ? "" : separator) + comments
+    isOpen = isOpenEnd
+    withoutComma = isMoved
     // what stands for nothing takes a comma with it
-    if (inserted !== "" || !capture.isMultiple) continue
-    if (isBeforeComma && /[([{<]\s*$/.test(made)) withoutComma = true
-    else if (/^\s*[)\]}>]/.test(next)) made = made.replace(/\s*,\s*$/, "")
+    if (list !== "" || !capture.isMultiple) continue
+    if (isBeforeComma && isAfterStart) {
+      withoutComma = true
+      if (comments !== "" && !isOpenEnd) made += " "
+    } else if (comments === "" && /^\s*[)\]}>]/.test(next)) made = made.replace(/\s*,\s*$/, "")
   }
+  // what follows on the line of the match would belong to the comment
+  if (isOpen && /^[ \t]*\S/.test(code.slice(match.end))) made += newline + base
   return made
 }
 
-const textOf = (code: string, { nodes }: Capture, indent: string): string => {
+/** What a metavariable stands for: the comments at its end, and a comma before them, apart. */
+const textOf = (code: string, indentAt: IndentAt, { isMultiple, nodes }: Capture, indent: string) => {
   const [first, last] = [nodes[0], nodes.at(-1)]
-  if (first === undefined || last === undefined) return ""
+  if (first === undefined || last === undefined) return { list: "", separator: "", comments: "", isOpenEnd: false }
   const start = first.range().start.index
-  const text = code.slice(start, last.range().end.index)
-  const old = indentAt(code, start)
-  if (old === indent || !text.includes("\n")) return text
-  const kept = nodes.flatMap(texts).map(({ end, start: from }) => ({ start: from - start, end: end - start }))
-  return text.replaceAll(/\n([ \t]*)(?=[^\r\n \t])/g, (line, spaces: string, at: number) => {
-    const isText = kept.some(({ end, start }) => start <= at && at < end)
-    return isText || !spaces.startsWith(old) ? line : `\n${indent}${spaces.slice(old.length)}`
-  })
+  const old = indentAt(start)
+  const isText = isTextIn(nodes)
+  const take = (from: number, to: number) => {
+    const text = code.slice(from, to)
+    if (old === indent || !text.includes("\n")) return text
+    return text.replaceAll(
+      /\n([ \t]*)(?=[^\r\n \t])/g,
+      (line, spaces: string, at: number) =>
+        isText(from + at) || !spaces.startsWith(old) ? line : `\n${indent}${spaces.slice(old.length)}`
+    )
+  }
+  const end = last.range().end.index
+  const isOpenEnd = isLineComment(last)
+  if (!isMultiple) return { list: take(start, end), separator: "", comments: "", isOpenEnd }
+  const lastCode = nodes.findLastIndex((node) => !isComment(node))
+  const isSeparated = nodes[lastCode]?.text() === ","
+  const listEnd = nodes[isSeparated ? lastCode - 1 : lastCode]?.range().end.index ?? start
+  const separatorEnd = nodes[lastCode]?.range().end.index ?? start
+  return {
+    list: take(start, listEnd),
+    separator: take(listEnd, separatorEnd),
+    comments: take(separatorEnd, end),
+    isOpenEnd
+  }
 }
 
-/** The white space at the start of the line that an offset is on. */
-const indentAt = (code: string, offset: number): string => {
-  const start = code.lastIndexOf("\n", offset - 1) + 1
-  return /^[ \t]*/.exec(code.slice(start, offset))?.[0] ?? ""
+/** Whether it ends with a comment that takes the rest of its line; that can be in a statement without a semicolon. */
+const isLineComment = (node: SgNode): boolean => {
+  let last = node
+  for (let next = last.children().at(-1); next !== undefined; next = last.children().at(-1)) last = next
+  return isComment(last) && last.text().startsWith("//")
 }
+
+const isComment = (node: SgNode): boolean => String(node.kind()).endsWith("comment")
+
+const isTextIn = (nodes: ReadonlyArray<SgNode>): (offset: number) => boolean => {
+  let found: ReturnType<typeof texts> | undefined
+  return (offset) => {
+    found ??= nodes.flatMap(texts)
+    return found.some(({ end, start }) => start <= offset && offset < end)
+  }
+}
+
+/** The white space at the start of the line that an offset is on; a long line is not looked through for each match. */
+const indents = (code: string): IndentAt => {
+  const starts = [0, ...Array.from(code.matchAll(/\n/g), ({ index }) => index + 1)]
+  return (offset) => {
+    let [low, high] = [0, starts.length - 1]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((starts[middle] ?? 0) <= offset) low = middle
+      else high = middle - 1
+    }
+    return /^[ \t]*/.exec(code.slice(starts[low], offset))?.[0] ?? ""
+  }
+}
+
+type IndentAt = (offset: number) => string
 
 /** Tokens over several lines whose white space has a meaning, such as the text of a template string. */
 const texts = (root: SgNode): ReadonlyArray<{ readonly start: number; readonly end: number }> => {

@@ -12,6 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Mcp from "../../src/Mcp.ts"
 import * as StdioRuntime from "../../src/StdioRuntime.ts"
 import { folderOf, parse } from "../shared/arguments.ts"
+import { endWithProcess } from "./parsing.ts"
 import { Search } from "./Search.ts"
 import { AstGrepTools } from "./tools.ts"
 
@@ -31,5 +32,7 @@ const server = Mcp.run({
 const search = Search.layer({ root: folderOf("ast-grep", positionals) }).pipe(
   Layer.provide([NodeFileSystem.layer, NodePath.layer])
 )
+
+endWithProcess()
 
 StdioRuntime.runMain(server, { layer: Layer.merge(Mcp.layerStdio(), search), events })

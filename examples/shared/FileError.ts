@@ -66,6 +66,14 @@ export class TooLarge extends Schema.TaggedError<TooLarge>()("TooLarge", {
 export class NotText extends Schema.TaggedError<NotText>()("NotText", { path: Schema.String }) {}
 
 /**
+ * It takes too long to read what is in the file.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class TooSlow extends Schema.TaggedError<TooSlow>()("TooSlow", { path: Schema.String }) {}
+
+/**
  * The file is not what it was when the change was made; nothing was written.
  *
  * @category errors
@@ -81,6 +89,8 @@ export class FileChanged extends Schema.TaggedError<FileChanged>()("FileChanged"
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   path: Schema.String,
+  /** The system's word for it, such as ENOSPC. */
+  code: Schema.optionalKey(Schema.String),
   cause: Schema.Defect()
 }) {}
 
@@ -91,7 +101,17 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
  * @since 0.1.0
  */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {
-  reason: Schema.Union([OutsideRoot, NotFound, NoPermission, WrongKind, TooLarge, NotText, FileChanged, Refused])
+  reason: Schema.Union([
+    OutsideRoot,
+    NotFound,
+    NoPermission,
+    WrongKind,
+    TooLarge,
+    NotText,
+    TooSlow,
+    FileChanged,
+    Refused
+  ])
 }) {
   override get message(): string {
     return describe(this.reason)
@@ -122,7 +142,9 @@ const describe = (reason: FileError["reason"]): string => {
     case "OutsideRoot":
       return `${path} leads out of the server's folder. Give a path below it, relative to it.`
     case "NotFound":
-      return `There is no ${path} below the server's folder. Check the spelling; paths are relative to that folder.`
+      return reason.path === "" || reason.path === "."
+        ? "The server's folder is not there any more. Move it back, or start the server with another one."
+        : `There is no ${path} below the server's folder. Check the spelling; paths are relative to that folder.`
     case "NoPermission":
       return `${path} may not be read or written by this server: its permissions do not allow it.`
     case "WrongKind":
@@ -133,9 +155,14 @@ const describe = (reason: FileError["reason"]): string => {
       return `${path} has ${reason.bytes} bytes, and files of at most ${reason.maxBytes} are read.`
     case "NotText":
       return `${path} is not text in UTF-8. Save it in this encoding first.`
+    case "TooSlow":
+      return `${path} takes too long to read. Leave it out.`
     case "FileChanged":
       return `${path} changed in the meantime. Nothing was written. Call again, to work with what it is now.`
     case "Refused":
-      return `${path} could not be read or written: the system refused it. Nothing was changed.`
+      return reason.code === "ENOSPC" || reason.code === "EDQUOT"
+        ? `${path} could not be written: there is no room left on the disk. Nothing was changed.`
+        : `${path} could not be read or written: the system refused it` +
+          `${reason.code === undefined ? "" : ` (${reason.code})`}. Nothing was changed.`
   }
 }

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type * as PlatformError from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
 import { fail, type FileError, NoPermission, NotFound, OutsideRoot, Refused, WrongKind } from "./FileError.ts"
 
 /**
@@ -117,10 +118,13 @@ export const toFileError = (path: string) => (error: PlatformError.PlatformError
     // `a.txt/b`, and links in a circle
     case "BadResource":
       return fail(new NotFound({ path }))
-    default:
+    default: {
+      const { cause } = error.reason
+      const code = Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
       // a name too long for the system names nothing, too
-      return String(error.reason.cause).includes("ENAMETOOLONG")
+      return code === "ENAMETOOLONG"
         ? fail(new NotFound({ path }))
-        : fail(new Refused({ path, cause: error }))
+        : fail(new Refused({ path, cause: error, ...(code === undefined ? {} : { code }) }))
+    }
   }
 }

@@ -229,6 +229,9 @@ export const make = Effect.fnUntraced(function*(
       ? "Empty"
       : command.includes("\0")
       ? "Nul"
+      // half of a character
+      : /\p{Surrogate}/u.test(command)
+      ? "Malformed"
       : bytes > maxCommandBytes
       ? "TooLong"
       : undefined
@@ -242,14 +245,17 @@ export const make = Effect.fnUntraced(function*(
     const folder = yield* root.directory(workdir ?? ".")
     const { path } = yield* bash
     const outcome = yield* running.withPermitsIfAvailable(1)(
-      // a command may begin with a dash
-      execute({ bash: path, args: ["-c", "--", command], folder: folder.path }, limit, report)
+      // some builds read .bashrc where the server was started by ssh; and a command may begin with a dash
+      execute({ bash: path, args: ["--norc", "-c", "--", command], folder: folder.path }, limit, report)
     )
     return Option.isSome(outcome) ? outcome.value : yield* fail(new TooMany({ max: MAX_RUNNING }))
   })
 
+  // one at a time: many calls must not start as many programs
+  const asking = yield* Semaphore.make(1)
   const version = (path: string) =>
     execute({ bash: path, args: ["--version"], folder: root.folder }, VERSION_LIMIT, () => Effect.void).pipe(
+      (effect) => asking.withPermit(effect),
       Effect.map(({ exitCode, stdout }) => exitCode === 0 ? stdout.split(/\r?\n/)[0] ?? null : null),
       Effect.orElseSucceed(() => null)
     )

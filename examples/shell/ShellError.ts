@@ -36,7 +36,7 @@ export class WrongBash extends Schema.TaggedError<WrongBash>()("WrongBash", {
  * @since 0.1.0
  */
 export class BadCommand extends Schema.TaggedError<BadCommand>()("BadCommand", {
-  problem: Schema.Literals(["Empty", "Nul", "TooLong"]),
+  problem: Schema.Literals(["Empty", "Nul", "Malformed", "TooLong"]),
   bytes: Schema.Int,
   maxBytes: Schema.Int
 }) {}
@@ -106,6 +106,8 @@ const describeCommand = ({ bytes, maxBytes, problem }: BadCommand): string => {
       return "The command is empty. Give a command line, such as \"git status\"."
     case "Nul":
       return "The command has a NUL character, which no command line can have. Write it as \\0 in a printf."
+    case "Malformed":
+      return "The command has half of a character (a lone surrogate), which cannot be written. Leave it out."
     case "TooLong":
       return `The command has ${bytes} bytes, and at most ${maxBytes} can be given to bash. ` +
         `Write it to a file and run the file.`
@@ -122,6 +124,11 @@ const describeStart = (code: string): string => {
     case "E2BIG":
       return "The system did not start bash (E2BIG): the command and the environment are too large together. " +
         "Write the command to a file and run the file."
+    case "EACCES":
+    case "ENOENT":
+    case "ENOTDIR":
+      return `The system did not start bash (${code}): workdir cannot be entered or is no longer there, or bash is not. ` +
+        "Try another workdir; call diagnose to see which bash this is."
     default:
       return `The system did not start bash (${code}). Call diagnose to see which bash this is, and whether it runs.`
   }

@@ -12,7 +12,11 @@ const UNATTENDED: Readonly<Record<string, string>> = {
   MANPAGER: "cat",
   GIT_PAGER: "cat",
   GIT_EDITOR: "true",
+  GIT_SEQUENCE_EDITOR: "true",
   GIT_TERMINAL_PROMPT: "0",
+  // set, but to nothing: no window asks either, whatever the host or the configuration names
+  GIT_ASKPASS: "",
+  SSH_ASKPASS_REQUIRE: "never",
   GCM_INTERACTIVE: "never"
 }
 

@@ -59,7 +59,8 @@ export const isGone = (tree: Tree, member: number): boolean => {
 }
 
 /**
- * Sends a signal to members of a tree, and to its group as a whole, so that none is missed that was born in between.
+ * Sends a signal to members of a tree, once to each. SIGKILL goes to the group as a whole, too, so that none is missed
+ * that was born in between.
  *
  * @category combinators
  * @since 0.1.0
@@ -72,7 +73,9 @@ export const signal = (tree: Tree, to: ReadonlyArray<number>, name: "SIGTERM" | 
     }
     return
   }
-  if (!tree.isGroupGone) send(-tree.leader, name)
+  // a program may take a second SIGTERM for the wish to end at once, without cleaning up
+  const isGroup = name === "SIGKILL" || to.length === 0 || !hasProc
+  if (!tree.isGroupGone && isGroup && !to.includes(-tree.leader)) send(-tree.leader, name)
   for (const member of to) send(member, name)
 }
 

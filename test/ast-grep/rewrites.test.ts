@@ -20,7 +20,7 @@ const rewrite = Effect.fnUntraced(function*(
 ) {
   const compiled = yield* Patterns.compile(yield* Languages.find(language), pattern)
   const { apply } = yield* Rewrites.compile(text, compiled.names)
-  return yield* apply(code, (yield* compiled.find(code)).matches, max)
+  return yield* apply(code, (yield* compiled.find(code))?.matches ?? [], max)
 })
 
 describe("a rewrite", () => {
@@ -32,6 +32,25 @@ describe("a rewrite", () => {
     ["may have no metavariables", "f($A)", "done", "f(1)", "done"],
     ["takes the comma along where $$$A stands for nothing at the end", "f($$$A)", "g(1, $$$A)", "f()", "g(1)"],
     ["takes the comma along where $$$A stands for nothing at the start", "f($$$A)", "g($$$A, 1)", "f()", "g(1)"],
+    ["takes one comma along where $$$A stands for nothing between two", "f($$$A)", "g(1, $$$A, 2)", "f()", "g(1, 2)"],
+    ["takes the comma along where $$$A is a comment only", "f($$$A)", "g($$$A, 1)", "f(/* x */)", "g(/* x */ 1)"],
+    [
+      "leaves code behind a comment code",
+      "f($$$A)",
+      "g($$$A)",
+      "f(\n  1, // one\n  2 // two\n)",
+      "g(1, // one\n2 // two\n)"
+    ],
+    ["puts a comma before a comment", "f($$$A)", "g($$$A, 9)", "f(\n  1, // one\n)", "g(1, // one\n9)"],
+    ["writes one comma before a comment", "f($$$A)", "g($$$A, 9)", "f(1, /* one */)", "g(1 /* one */, 9)"],
+    [
+      "leaves code behind a comment in a statement code",
+      "if ($C) { $$$B }",
+      "while ($C) { $$$B }",
+      "if (a) {\n  f() // x\n}",
+      "while (a) { f() // x\n}"
+    ],
+    ["leaves code behind the match code", "if ($C) { $$$B }", "$$$B", "if (a) {\n  f() // x\n} g()", "f() // x\n g()"],
     ["writes one comma where there would be two", "f($$$A)", "g($$$A, 9)", "f(1, 2,)", "g(1, 2, 9)"],
     [
       "leaves $ alone that begins no metavariable",

@@ -372,4 +372,26 @@ describe("the ast-grep server, killed in the midst of a write", () => {
   }
 })
 
+describe("a file that takes hours to parse", () => {
+  it.live("is named, and does not keep the server from ending", () =>
+    Effect.gen(function*() {
+      const project = yield* Project.make
+      project.write("slow.html", "<!--".repeat(100_000))
+      const server = yield* Child.node("examples/ast-grep/server.ts", [project.folder])
+      yield* server.call("initialize", {
+        protocolVersion: "2025-11-25",
+        capabilities: {},
+        clientInfo: { name: "test", version: "1" }
+      })
+      yield* server.send({ method: "notifications/initialized" })
+      const reply = yield* server.call("tools/call", {
+        name: "search",
+        arguments: { pattern: "<p>$A</p>", language: "html" }
+      })
+      assert.include(JSON.stringify(reply), "takes too long to parse")
+      yield* server.endInput
+      yield* server.exit
+    }).pipe(Effect.timeout("40 seconds")))
+})
+
 Child.leavesNothingBehind()

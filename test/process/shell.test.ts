@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { chmodSync, mkdirSync, readdirSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import type { Outcome } from "../../examples/shell/Shell.ts"
 import { busy, decodeOutcome, HELLO, open, SERVER, STUBBORN, STUBBORN_FILES } from "../shell/support.ts"
 import * as Child from "../utils/child.ts"
@@ -56,12 +56,26 @@ describe("the shell server", () => {
       assert.match(stdout, /^no input\n.*\ncat true 0\nno terminal\n$/)
     }))
 
+  it.live("lets nothing ask for a password, and reads no profile", () =>
+    Effect.gen(function*() {
+      const home = yield* Child.temporaryFolder
+      yield* Effect.sync(() => writeFileSync(`${home}/.bashrc`, "echo profile\n"))
+      const { project, run } = yield* open({ HOME: home, SSH_CLIENT: "::1 1 22", SHLVL: "0", GIT_ASKPASS: "./ask" })
+      project.write("ask", "#!/bin/sh\ntouch asked\n")
+      yield* Effect.sync(() => chmodSync(project.path("ask"), 0o755))
+      const { exitCode, stdout } = yield* run(
+        "printf 'protocol=https\\nhost=localhost\\n\\n' | git credential fill; status=$?; ls asked; exit $status"
+      )
+      assert.deepStrictEqual([exitCode, stdout], [128, ""])
+    }))
+
   it.live("refuses what cannot be run, and says what to do", () =>
     Effect.gen(function*() {
       const { project, refusal } = yield* open()
       const files = project.files()
       for (const command of ["", " \n"]) assert.match(yield* refusal(command), /command is empty\. Give a command line/)
       assert.match(yield* refusal("echo a\0b"), /NUL character.*printf/)
+      assert.match(yield* refusal("echo \ud83d"), /half of a character/)
       assert.match(yield* refusal(`: ${"x".repeat(100_000)}`), /100002 bytes, and at most 100000.*Write it to a file/)
       for (const timeout of [0, -1, 1.5, 1_800_001]) {
         assert.match(
@@ -230,7 +244,7 @@ describe("the shell server", () => {
       const bash = project.path("bash")
       yield* Effect.sync(() => chmodSync(bash, 0o755))
       const { call, refusal } = yield* open({ EFFECT_STDIO_BASH: bash })
-      assert.match(yield* refusal("true"), /did not start bash \(ENOENT\)\. Call diagnose/)
+      assert.match(yield* refusal("true"), /did not start bash \(ENOENT\): workdir .* Try another workdir/)
       assert.deepInclude((yield* call("diagnose")).structuredContent, { version: null, running: 0 })
     }))
 
@@ -278,6 +292,18 @@ describe.runIf(Os.isLinux)("a command that ends before all that it started", () 
       assert.isTrue(timedOut)
       // nothing is left when the result is there
       assert.isTrue((yield* Effect.forEach(STUBBORN_FILES, pid)).every(Os.isGone))
+    }))
+
+  it.live("is asked to end once, so that what ends at once when it is asked again has its time", () =>
+    Effect.gen(function*() {
+      const { run } = yield* open()
+      // of many at least one would be on its way between two signals
+      const counting = "trap 'echo asked' TERM; echo up; while :; do read -t 0.01 < <(sleep 1); done"
+      const { stdout } = yield* run(`for i in {1..12}; do bash -c "${counting}" & done; wait; wait`, { timeout: 5_000 })
+      assert.strictEqual(stdout.match(/up/g)?.length, 12)
+      const asked = stdout.match(/asked/g)?.length ?? 0
+      // a busy machine may leave one of them no time to say so
+      assert.isTrue(asked > 0 && asked <= 12, `asked ${asked} times`)
     }))
 
   it.live("does not hang with its pipes in other hands, and leaves nothing", () =>

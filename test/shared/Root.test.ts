@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as PlatformError from "effect/PlatformError"
-import { symlinkSync } from "node:fs"
+import { renameSync, symlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as Root from "../../examples/shared/Root.ts"
 import * as Project from "../utils/project.ts"
@@ -120,6 +120,13 @@ describe("the root of a project", () => {
   it.effect("cannot be a folder that is not there", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(Root.make("/nothing/here")))._tag, "PlatformError")
+    }).pipe(Effect.provide(services)))
+
+  it.effect("says when it has been moved away meanwhile", () =>
+    Effect.gen(function*() {
+      const { project, root } = yield* open
+      renameSync(project.folder, `${project.folder}-moved`)
+      assert.include(yield* refusal(root, "", found), "The server's folder is not there any more")
     }).pipe(Effect.provide(services)))
 
   it.effect("says when permissions are missing", () =>
