@@ -305,18 +305,29 @@ export type Approval = typeof Approval.Type
 export type Decision = "accept" | "acceptForSession" | "acceptAlways" | "decline" | "cancel"
 
 /**
+ * What is known of a question beside the question.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ApprovalInfo {
+  /** The one in the events of this question. */
+  readonly approvalId: string
+}
+
+/**
  * Answers what an agent asks, one function a kind. A kind without a function is declined, and so is a question whose
  * function fails or takes longer than the adapter allows. When the agent withdraws its question, the function is
  * interrupted.
  *
- * **Example** (Commands that only read)
+ * **Example** (Tools of one server, and nothing else)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
  * import type * as Agent from "effect-stdio/Agent"
  *
  * export const approvals: Agent.Approvals = {
- *   command: ({ command }) => Effect.succeed(/^(ls|cat) /.test(command) ? "accept" : "decline")
+ *   tool: ({ server }) => Effect.succeed(server === "docs" ? "accept" : "decline")
  * }
  * ```
  *
@@ -325,29 +336,35 @@ export type Decision = "accept" | "acceptForSession" | "acceptAlways" | "decline
  */
 export interface Approvals<in out R = never> {
   /** Whether a command may run. */
-  readonly command?: ((approval: CommandApproval) => Effect.Effect<Decision, unknown, R>) | undefined
+  readonly command?:
+    | ((approval: CommandApproval, info: ApprovalInfo) => Effect.Effect<Decision, unknown, R>)
+    | undefined
   /** Whether files may be changed. */
-  readonly fileChange?: ((approval: FileChangeApproval) => Effect.Effect<Decision, unknown, R>) | undefined
+  readonly fileChange?:
+    | ((approval: FileChangeApproval, info: ApprovalInfo) => Effect.Effect<Decision, unknown, R>)
+    | undefined
   /** What is granted: a part of what was asked for, for this turn or until the agent ends. */
   readonly permission?:
-    | ((approval: PermissionApproval) => Effect.Effect<
+    | ((approval: PermissionApproval, info: ApprovalInfo) => Effect.Effect<
       { readonly grant: PermissionApproval["permissions"]; readonly scope: "turn" | "session" } | "decline",
       unknown,
       R
     >)
     | undefined
   /** Whether a tool of an MCP server may be called. */
-  readonly tool?: ((approval: ToolApproval) => Effect.Effect<Decision, unknown, R>) | undefined
+  readonly tool?: ((approval: ToolApproval, info: ApprovalInfo) => Effect.Effect<Decision, unknown, R>) | undefined
   /** The answers to each question, by its id. */
   readonly questions?:
     | ((
-      questions: Questions
+      questions: Questions,
+      info: ApprovalInfo
     ) => Effect.Effect<Readonly<Record<string, ReadonlyArray<string>>> | "decline", unknown, R>)
     | undefined
   /** The content of the form. */
   readonly elicitation?:
     | ((
-      elicitation: Elicitation
+      elicitation: Elicitation,
+      info: ApprovalInfo
     ) => Effect.Effect<{ readonly content?: unknown } | "decline" | "cancel", unknown, R>)
     | undefined
 }
@@ -549,7 +566,7 @@ export const Warning = Schema.TaggedStruct("Warning", {
 
 /**
  * Schema for why a turn failed. `kind` is the agent's word for it, or one of the adapter's: "processExited" (the agent's
- * process ended), "noAnswer" (nothing was heard for too long), "lost" (its end was not reported), "closed" (by us).
+ * process ended), "noAnswer" (nothing was heard for too long), "lost" (its end was not reported).
  *
  * @category schemas
  * @since 0.1.0

@@ -13,6 +13,7 @@
 import type * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -239,6 +240,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const context = yield* Effect.context<R>()
   const connecting = yield* Semaphore.make(1)
   const threads = new Set<InternalThread>()
+  const closing = Deferred.makeUnsafe<void>()
+  const closed = new Agent.AgentError({ reason: new Agent.Closed() })
   let current: { readonly connection: Connection; readonly scope: Scope.Closeable; isOver: boolean } | undefined
 
   /** Ends a connection, and the turns on it, with a word on why. */
@@ -263,12 +266,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
       tap: options?.tap
     }).pipe(
       Scope.provide(scope),
-      Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+      Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void),
+      Effect.raceFirst(Effect.andThen(Deferred.await(closing), Effect.fail(closed)))
     )
     const started = { connection, scope, isOver: false }
     current = started
     yield* connection.ended.pipe(
-      Effect.flatMap(({ message }) => end(started, { message, kind: "processExited" })),
+      Effect.flatMap((message) => end(started, { message, kind: "processExited" })),
       Effect.ensuring(Scope.close(scope, Exit.void)),
       Effect.forkDetach
     )
@@ -276,7 +280,10 @@ export const make = Effect.fnUntraced(function*<R = never>(
   })
 
   const connection: Effect.Effect<Connection, Agent.AgentError> = connecting.withPermit(
-    Effect.suspend(() => current === undefined ? start : Effect.succeed(current.connection))
+    Effect.suspend(() => {
+      if (Deferred.isDoneUnsafe(closing)) return Effect.fail(closed)
+      return current === undefined || current.connection.isOver() ? start : Effect.succeed(current.connection)
+    })
   )
 
   const abandon = (connection: Connection) =>
@@ -291,6 +298,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
+      Deferred.doneUnsafe(closing, Exit.void)
+      // one that is being started is ended at once
+      yield* connecting.withPermit(Effect.void)
       yield* Effect.forEach(threads, (thread) => thread.settle(LAST_INTERRUPT), {
         concurrency: "unbounded",
         discard: true
@@ -384,7 +394,7 @@ const connect = <R>(
 ): Effect.Effect<Transport.Transport["Service"], Agent.AgentError, Scope.Scope> =>
   options?.connect === undefined
     ? Effect.suspend(() => {
-      const command = options?.command ?? findCodex(system()) ?? "codex"
+      const command = options?.command ?? findCodex(system(options?.env)) ?? "codex"
       return Process.make(command, ["app-server", ...options?.args ?? []], {
         ...(options?.env === undefined ? {} : { env: options.env }),
         ...(options?.cwd === undefined ? {} : { cwd: options.cwd })
@@ -402,9 +412,11 @@ const orInfinity = (input: Duration.Input): Duration.Duration => {
 
 const provideApprovals = <R>(approvals: Agent.Approvals<R>, context: Context.Context<R>): Agent.Approvals => {
   const provided = <A, D>(
-    handler: ((approval: A) => Effect.Effect<D, unknown, R>) | undefined
-  ): ((approval: A) => Effect.Effect<D, unknown>) | undefined =>
-    handler === undefined ? undefined : (approval) => Effect.provideContext(handler(approval), context)
+    handler: ((approval: A, info: Agent.ApprovalInfo) => Effect.Effect<D, unknown, R>) | undefined
+  ): ((approval: A, info: Agent.ApprovalInfo) => Effect.Effect<D, unknown>) | undefined =>
+    handler === undefined
+      ? undefined
+      : (approval, info) => Effect.provideContext(handler(approval, info), context)
   return {
     command: provided(approvals.command),
     fileChange: provided(approvals.fileChange),

@@ -22,6 +22,8 @@ export const open = Effect.fnUntraced(function*(
   const folder = yield* Child.temporaryFolder
   const env = {
     ...Child.environment,
+    // codex runs commands in login shells: those of the one who tests, with their profile, are left alone
+    HOME: folder,
     CODEX_HOME: yield* CodexHome.make({ modelUrl: model.url, ...home })
   }
   const codex = yield* Codex.make({
@@ -47,6 +49,28 @@ export const tags = (events: Events): ReadonlyArray<string> =>
 
 export const only = <T extends Agent.AgentEvent["_tag"]>(events: Events, tag: T) =>
   events.filter((event): event is Extract<Agent.AgentEvent, { readonly _tag: T }> => event._tag === tag)
+
+/** The text of the messages, as a consumer has it that drops what was reset. */
+export const textOf = (events: Events): string => {
+  const texts = new Map<string, string>()
+  for (const event of events) {
+    if (event._tag === "Reset") texts.set(event.itemId, "")
+    if (event._tag === "TextDelta") texts.set(event.itemId, (texts.get(event.itemId) ?? "") + event.text)
+  }
+  return [...texts.values()].join("")
+}
+
+/** Puts a conversation into plan mode, for which the adapter has no option: a request of its own, to be found experimental. */
+export const planMode = Effect.fnUntraced(function*(codex: Codex.Codex["Service"], thread: Codex.Thread) {
+  const peer = yield* codex.peer
+  yield* peer.call("thread/settings/update", {
+    threadId: yield* thread.id,
+    collaborationMode: {
+      mode: "plan",
+      settings: { model: "fake-model", reasoning_effort: null, developer_instructions: null }
+    }
+  })
+})
 
 /** The last event, which must be the end, and the only one. */
 export const endOf = (events: Events): Agent.TurnEnd => {

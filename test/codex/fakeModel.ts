@@ -60,6 +60,8 @@ export interface ModelRequest {
   readonly model: string
   /** What the user said last. */
   readonly text: string
+  /** All messages, of the user, the model and who instructs it, in their order. */
+  readonly messages: ReadonlyArray<{ readonly role: string; readonly text: string }>
   /** What tools have answered since then. */
   readonly outputs: ReadonlyArray<ToolOutput>
   readonly tools: ReadonlyArray<OfferedTool>
@@ -204,6 +206,9 @@ const toRequest = (number: number, body: typeof Body.Type): ModelRequest => {
     number,
     model,
     text: textOf(input[last]?.content),
+    messages: input.flatMap(({ content, role, type }) =>
+      type === "message" && role !== undefined ? [{ role, text: textOf(content) }] : []
+    ),
     outputs: input.slice(last + 1).flatMap(({ call_id, output }) =>
       output === undefined ? [] : [{ callId: call_id ?? "", text: outputText(output) }]
     ),

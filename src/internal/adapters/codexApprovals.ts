@@ -4,13 +4,13 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import type { Approval, Approvals, ApprovalSettled, Decision } from "../../Agent.ts"
+import type { Approval, ApprovalInfo, Approvals, ApprovalSettled, Decision } from "../../Agent.ts"
 import { serverRequests } from "./codexProtocol.ts"
 
 /** @internal */
@@ -27,6 +27,7 @@ export interface Answer {
 /** A question that could be read. @internal */
 export interface Question {
   readonly threadId: string
+  readonly turnId: string | undefined
   readonly approval: Approval
   /** Answers it, in time and in any case. */
   readonly answer: Effect.Effect<Answer>
@@ -40,7 +41,7 @@ export interface Options {
   readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
 }
 
-type Handler<A, D> = ((approval: A) => Effect.Effect<D, unknown>) | undefined
+type Handler<A, D> = ((approval: A, info: ApprovalInfo) => Effect.Effect<D, unknown>) | undefined
 
 /** How one kind of question is read and answered. */
 interface Kind<P, A extends Approval, D> {
@@ -193,10 +194,11 @@ const elicitation: Kind<
 
 const isToolApproval = (params: ElicitationParams) => params._meta?.codex_approval_kind === "mcp_tool_call"
 
-const ask = <P extends { readonly threadId: string }, A extends Approval, D>(
+const ask = <P extends { readonly threadId: string; readonly turnId?: string | null }, A extends Approval, D>(
   kind: Kind<P, A, D>,
   params: P,
-  { approvals, onFailure, timeout }: Options
+  { approvals, onFailure, timeout }: Options,
+  info: ApprovalInfo
 ): Question => {
   const approval = kind.toApproval(params)
   const toAnswer = (decision: D, by: By): Answer => ({
@@ -207,7 +209,7 @@ const ask = <P extends { readonly threadId: string }, A extends Approval, D>(
   const handler = kind.handler(approvals)
   const answer = handler === undefined
     ? Effect.succeed(toAnswer(kind.declined, "default"))
-    : Effect.suspend(() => handler(approval)).pipe(
+    : Effect.suspend(() => handler(approval, info)).pipe(
       Effect.map((decision) => toAnswer(decision, "handler")),
       Effect.timeoutOrElse({
         duration: timeout,
@@ -216,33 +218,36 @@ const ask = <P extends { readonly threadId: string }, A extends Approval, D>(
       Effect.exit,
       Effect.flatMap((exit) => {
         if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
-        // the question was withdrawn, or the connection has ended
-        if (Cause.hasInterruptsOnly(exit.cause)) return Effect.interrupt
+        // also one that was interrupted from inside: a question that was withdrawn does not come here
         return Effect.as(onFailure(exit.cause), toAnswer(kind.declined, "failure"))
       })
     )
-  return { threadId: params.threadId, approval, answer }
+  return { threadId: params.threadId, turnId: params.turnId ?? undefined, approval, answer }
 }
 
-const asking = <P extends { readonly threadId: string }, A extends Approval, D>(kind: Kind<P, A, D>) => {
+const asking = <P extends { readonly threadId: string; readonly turnId?: string | null }, A extends Approval, D>(
+  kind: Kind<P, A, D>
+) => {
   const decode = Schema.decodeUnknownOption(kind.params)
-  return (params: unknown, options: Options): Question | undefined => {
+  return (params: unknown, options: Options, info: ApprovalInfo): Question | undefined => {
     const decoded = decode(params)
-    return Option.isSome(decoded) ? ask(kind, decoded.value, options) : undefined
+    return Option.isSome(decoded) ? ask(kind, decoded.value, options, info) : undefined
   }
 }
 
 const decodeElicitation = Schema.decodeUnknownOption(serverRequests["mcpServer/elicitation/request"])
 
-const kinds = new Map<string, (params: unknown, options: Options) => Question | undefined>([
+const kinds = new Map<string, (params: unknown, options: Options, info: ApprovalInfo) => Question | undefined>([
   ["item/commandExecution/requestApproval", asking(command)],
   ["item/fileChange/requestApproval", asking(fileChange)],
   ["item/permissions/requestApproval", asking(permission)],
   ["item/tool/requestUserInput", asking(questions)],
-  ["mcpServer/elicitation/request", (params, options) => {
+  ["mcpServer/elicitation/request", (params, options, info) => {
     const decoded = decodeElicitation(params)
     if (Option.isNone(decoded)) return undefined
-    return isToolApproval(decoded.value) ? ask(tool, decoded.value, options) : ask(elicitation, decoded.value, options)
+    return isToolApproval(decoded.value)
+      ? ask(tool, decoded.value, options, info)
+      : ask(elicitation, decoded.value, options, info)
   }]
 ])
 
@@ -265,9 +270,10 @@ const declined = new Map<string, unknown>([
 export const read = (
   method: string,
   params: unknown,
-  options: Options
+  options: Options,
+  info: ApprovalInfo
 ): { readonly question: Question } | { readonly declined: unknown } | undefined => {
-  const question = kinds.get(method)?.(params, options)
+  const question = kinds.get(method)?.(params, options, info)
   if (question !== undefined) return { question }
   return declined.has(method) ? { declined: declined.get(method) } : undefined
 }

@@ -4,11 +4,14 @@
  *
  * @since 0.1.0
  */
+import * as Record from "effect/Record"
+import * as Redacted from "effect/Redacted"
 import { readdirSync, statSync } from "node:fs"
 import { createRequire } from "node:module"
-import { delimiter, dirname, join } from "node:path"
+import { delimiter, dirname, isAbsolute, join } from "node:path"
 import process from "node:process"
 import { pathToFileURL } from "node:url"
+import { variable } from "./windowsCommand.ts"
 
 /** What the search needs of the system; tests have one of their own. @internal */
 export interface System {
@@ -24,10 +27,15 @@ export interface System {
 }
 
 /** @internal */
-export const system = (): System => ({
+export const system = (
+  env: Readonly<Record<string, string | Redacted.Redacted<string> | undefined>> = {}
+): System => ({
   platform: process.platform,
   arch: process.arch,
-  env: process.env,
+  env: {
+    ...process.env,
+    ...Record.map(env, (value) => Redacted.isRedacted(value) ? Redacted.value(value) : value)
+  },
   from: [pathToFileURL(join(process.cwd(), "package.json")).href, import.meta.url],
   packageFolder: (name, from) => {
     try {
@@ -68,7 +76,7 @@ export const findCodex = (system: System): string | undefined => {
     if (binary !== undefined) return binary
   }
   if (env["CODEX_PATH"]) return env["CODEX_PATH"]
-  // Windows has its own name for it
-  const path = env["PATH"] ?? env["Path"] ?? ""
-  return path.split(delimiter).filter((folder) => folder !== "").map((folder) => join(folder, name)).find(isFile)
+  // what a relative folder means depends on where the program is started, and the start knows that
+  const path = (platform === "win32" ? variable(env, "PATH") : env["PATH"]) ?? ""
+  return path.split(delimiter).filter((folder) => isAbsolute(folder)).map((folder) => join(folder, name)).find(isFile)
 }

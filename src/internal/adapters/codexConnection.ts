@@ -17,7 +17,7 @@ import * as Peer from "../../Peer.ts"
 import * as Router from "../../Router.ts"
 import * as JsonRpc from "../../Schema.ts"
 import type * as Tap from "../../Tap.ts"
-import type * as Transport from "../../Transport.ts"
+import * as Transport from "../../Transport.ts"
 import * as Approval from "./codexApprovals.ts"
 import * as Protocol from "./codexProtocol.ts"
 import type { DynamicTools } from "./codexTools.ts"
@@ -62,8 +62,10 @@ export interface Connection {
   /** The warnings that came when there was no turn to tell. */
   readonly warnings: (threadId: string) => ReadonlyArray<Protocol.Known>
   readonly conversations: () => Iterable<Conversation>
+  /** Whether a request has found it closed. */
+  readonly isOver: () => boolean
   /** Why nothing more will come. */
-  readonly ended: Effect.Effect<Error>
+  readonly ended: Effect.Effect<string>
 }
 
 /** Codex answers these when it has too much to do, and has not begun with them. */
@@ -78,6 +80,9 @@ export const makeConnection = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Connection, AgentError, Scope.Scope> {
   const transport = yield* options.connect
   const conversations = new Map<string, Conversation>()
+  /** The questions that wait for an answer, each with what withdraws it. */
+  const asked = new Map<string, () => void>()
+  let isOver = false
   let early: Array<{ readonly threadId: string | undefined; readonly known: Protocol.Known }> = []
 
   const onNotification = (method: string, params: unknown) => {
@@ -86,6 +91,12 @@ export const makeConnection = Effect.fnUntraced(function*(
     const threadId = scope?.threadId ?? undefined
     if (threadId === undefined) return onGlobal(method, params, known)
     const conversation = conversations.get(threadId)
+    // also where no turn was told of the question: those of sub-agents are asked and withdrawn as well
+    if (known?.method === "serverRequest/resolved") {
+      const approvalId = approvalIdOf(known.params.requestId)
+      conversation?.turn()?.withdrawn(approvalId)
+      return asked.get(approvalId)?.()
+    }
     if (conversation === undefined) {
       // comes before the response that says which conversation this is; those of sub-agents stay here and are forgotten
       if (known !== undefined && isWarning(known)) keep(threadId, known)
@@ -102,22 +113,26 @@ export const makeConnection = Effect.fnUntraced(function*(
       : scope?.turnId ?? undefined
     // of a turn before, or of one that somebody else began
     if (turnId !== undefined && turn.id() !== undefined && turn.id() !== turnId) return
-    // which turn is ours is said by the response, or by `turn/started`: nothing of it comes before
-    if (turnId !== undefined && turn.id() === undefined && known?.method !== "turn/started") return
-    if (known === undefined) return Protocol.ignored.has(method) ? undefined : turn.unknown(method, params)
-    if (known.method === "serverRequest/resolved") return turn.withdrawn(approvalIdOf(known.params.requestId))
-    if (known.method === "thread/status/changed") {
+    const tell = () => {
+      if (known !== undefined) turn.known(known)
+      else if (!Protocol.ignored.has(method)) turn.unknown(method, params)
+    }
+    // which turn is ours is said by the response
+    if (turnId !== undefined && turn.id() === undefined) {
+      return turn.hold(turnId, known?.method === "turn/started", tell)
+    }
+    if (known?.method === "thread/status/changed") {
       if (known.params.status.type !== "active") conversation.idle()
       return
     }
-    turn.known(known)
+    tell()
   }
 
   /** What concerns no conversation: warnings, and what was not known when this was written. */
   const onGlobal = (method: string, params: unknown, known: Protocol.Known | undefined) => {
-    if (Protocol.optedOut.includes(method)) return
+    if (Protocol.ignored.has(method)) return
     const turns = [...conversations.values()].flatMap((conversation) => conversation.turn() ?? [])
-    if (turns.length === 0) return known === undefined ? undefined : keep(undefined, known)
+    if (turns.length === 0) return known !== undefined && isWarning(known) ? keep(undefined, known) : undefined
     for (const turn of turns) {
       if (known === undefined) turn.unknown(method, params)
       else turn.known(known)
@@ -135,42 +150,64 @@ export const makeConnection = Effect.fnUntraced(function*(
     onFailure: (cause) => Effect.logWarning("a function that answers the agent's questions failed: declined", cause)
   }
 
+  /** The turn that this concerns: those of sub-agents, and of before, are none of ours. */
+  const turnOf = (threadId: string, turnId: string | undefined) => {
+    const turn = conversations.get(threadId)?.turn()
+    return turn === undefined || (turnId !== undefined && turn.id() !== undefined && turn.id() !== turnId)
+      ? undefined
+      : turn
+  }
+
   const onRequest: Router.RequestHandler = (params, { id, method }) => {
-    if (method === "item/tool/call") return onToolCall(params)
-    const asked = Approval.read(method, params, approvalOptions)
-    if (asked === undefined) {
+    if (method === "item/tool/call") return onToolCall(params, approvalIdOf(id))
+    const approvalId = approvalIdOf(id)
+    const read = Approval.read(method, params, approvalOptions, { approvalId })
+    if (read === undefined) {
       onNotification(method, params)
       return Effect.fail(JsonRpc.JsonRpcError.methodNotFound(method))
     }
-    if ("declined" in asked) return Effect.succeed(asked.declined)
-    const { answer, approval, threadId } = asked.question
+    if ("declined" in read) return Effect.succeed(read.declined)
+    const { answer, approval, threadId, turnId } = read.question
     const conversation = conversations.get(threadId)
-    const turn = conversation?.turn()
-    const approvalId = approvalIdOf(id)
-    const withdrawn = Deferred.makeUnsafe<typeof Router.noReply>()
-    // told here, in the order in which codex has sent it
-    turn?.asked(approvalId, approval, () => Deferred.doneUnsafe(withdrawn, Effect.succeed(Router.noReply)))
-    return Effect.raceFirst(
-      Effect.map(answer, ({ body, by, decision }) => {
+    const turn = turnOf(threadId, turnId)
+    return untilWithdrawn(approvalId, (withdraw) => {
+      // told here, in the order in which codex has sent it
+      turn?.asked(approvalId, approval, withdraw)
+      return Effect.map(answer, ({ body, by, decision }) => {
         conversation?.touch()
         turn?.settled(approvalId, { decision, by })
         return body
-      }),
-      Deferred.await(withdrawn)
-    )
+      })
+    })
+  }
+
+  /** Answers a request, unless codex takes it back before. */
+  const untilWithdrawn = (requestId: string, answer: (withdraw: () => void) => Effect.Effect<unknown>) => {
+    const withdrawn = Deferred.makeUnsafe<typeof Router.noReply>()
+    const withdraw = () => {
+      Deferred.doneUnsafe(withdrawn, Effect.succeed(Router.noReply))
+    }
+    asked.set(requestId, withdraw)
+    return Effect.raceFirst(answer(withdraw), Deferred.await(withdrawn)).pipe(Effect.ensuring(Effect.sync(() => {
+      // the id may be that of another question by now
+      if (asked.get(requestId) === withdraw) asked.delete(requestId)
+    })))
   }
 
   const decodeToolCall = Schema.decodeUnknownOption(Protocol.serverRequests["item/tool/call"])
 
-  const onToolCall = (params: unknown): Effect.Effect<unknown, JsonRpc.JsonRpcError> => {
+  const onToolCall = (params: unknown, requestId: string): Effect.Effect<unknown, JsonRpc.JsonRpcError> => {
     const decoded = decodeToolCall(params)
     if (Option.isNone(decoded)) return Effect.fail(JsonRpc.JsonRpcError.invalidParams("not a call of a tool"))
-    const { arguments: input, callId, threadId, tool } = decoded.value
+    const { arguments: input, callId, threadId, tool, turnId } = decoded.value
     const conversation = conversations.get(threadId)
-    const turn = conversation?.turn()
+    const turn = turnOf(threadId, turnId)
     turn?.toolCall(true)
+    const call: Effect.Effect<unknown> = options.tools?.call(tool, input, callId) ?? Effect.succeed(noTool(tool))
     return Effect.ensuring(
-      options.tools?.call(tool, input, callId) ?? Effect.succeed(noTool(tool)),
+      untilWithdrawn(requestId, () =>
+        // nobody waits for it after the end
+        turn === undefined ? call : Effect.raceFirst(call, Effect.as(Deferred.await(turn.ended), Router.noReply))),
       Effect.sync(() => {
         conversation?.touch()
         turn?.toolCall(false)
@@ -192,8 +229,9 @@ export const makeConnection = Effect.fnUntraced(function*(
     })
   })
 
-  const failed = (method: string) => (error: JsonRpc.JsonRpcError | Peer.PeerError): AgentError =>
-    new AgentError({
+  const failed = (method: string) => (error: JsonRpc.JsonRpcError | Peer.PeerError): AgentError => {
+    if (error._tag === "PeerError" && error.reason._tag === "Closed") isOver = true
+    return new AgentError({
       reason: error._tag === "JsonRpcError"
         ? new Refused({
           method,
@@ -203,6 +241,7 @@ export const makeConnection = Effect.fnUntraced(function*(
         })
         : new NoAnswer({ method, cause: error })
     })
+  }
 
   const request: Connection["request"] = (method, params) => {
     const decode = Schema.decodeUnknownEffect(Protocol.results[method])
@@ -250,16 +289,22 @@ export const makeConnection = Effect.fnUntraced(function*(
       return mine
     },
     conversations: () => conversations.values(),
-    ended: Effect.match(peer.inputEnded, {
-      onFailure: (error) => error,
-      onSuccess: () => new Error("it has ended its output")
-    })
+    isOver: () => isOver,
+    // what stands behind the connection says more than that the input has ended
+    ended: Effect.andThen(
+      Effect.ignore(peer.inputEnded),
+      Effect.map(
+        transport.closed,
+        (reason) => reason._tag === "InputEnded" ? "it has ended its output" : Transport.describe(reason)
+      )
+    )
   }
 })
 
 const HINT = "Its standard error says more: often a setting in config.toml, or a flag that this version does not know"
 
-const isWarning = ({ method }: Protocol.Known) => /warning|deprecation|startupStatus/i.test(method)
+const isWarning = ({ method, params }: Protocol.Known) =>
+  method === "mcpServer/startupStatus/updated" ? params.status === "failed" : /warning|deprecation/i.test(method)
 
 /** Ids that differ in their type only are different ones. */
 const approvalIdOf = (id: JsonRpc.Id): string => JSON.stringify(id)

@@ -22,6 +22,13 @@ interface OpenText {
   readonly parts: Map<string, Array<string>>
 }
 
+/** A part of a text as it is in the end. */
+interface Final {
+  readonly part: string
+  readonly text: string
+  readonly emit: (rest: string) => void
+}
+
 type Open = OpenText | { readonly kind: "tool" }
 
 const TEXTS: Readonly<Record<string, TextKind>> = { agentMessage: "text", reasoning: "reasoning", plan: "plan" }
@@ -37,6 +44,8 @@ export interface Items {
   readonly plan: (itemId: string, text: string) => void
   readonly reasoning: (itemId: string, kind: "summary" | "raw", part: number, text: string) => void
   readonly output: (itemId: string, text: string) => void
+  /** The request to the model broke off and is made again: texts that are open come again, under this id or another. */
+  readonly retry: () => void
   /** Ends what is open, as cut off. */
   readonly closeAll: () => void
   /** The last message, or what there is of it. */
@@ -46,6 +55,7 @@ export interface Items {
 /** @internal */
 export const makeItems = (push: (event: AgentEvent) => void): Items => {
   const open = new Map<string, Open>()
+  const ended = new Set<string>()
   let lastText = ""
 
   /** The text that is open under this id: opened now when its start was not reported. */
@@ -67,7 +77,8 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     }
   }
 
-  const whole = ({ parts }: OpenText) => [...parts.values()].map((pieces) => pieces.join("")).join("\n")
+  const whole = ({ parts }: OpenText) =>
+    [...parts].toSorted(([a], [b]) => rankOf(a) - rankOf(b)).map(([, pieces]) => pieces.join("")).join("\n")
 
   const text = (itemId: string, text: string) => {
     add(openText(itemId, "text"), "", text)
@@ -90,40 +101,49 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     const before = open.get(id)
     const kind = TEXTS[type]
     // codex repeats a request to the model that broke off, and what came of it before is void
-    if (before !== undefined) push({ _tag: "Reset", itemId: id })
+    if (ended.has(id) || (before !== undefined && !isVoid(before))) push({ _tag: "Reset", itemId: id })
     open.set(id, kind === undefined ? { kind: "tool" } : { kind, parts: new Map() })
-    if (kind === undefined && before === undefined) push(toolStart(item))
+    if (kind === undefined && before === undefined && !ended.has(id)) push(toolStart(item))
+    ended.delete(id)
   }
 
-  /** What is whole now and did not come in pieces. */
-  const catchUp = (itemId: string, part: string, final: string, emit: (text: string) => void) => {
-    const item = open.get(itemId)
-    const pieces = item === undefined || item.kind === "tool" ? undefined : item.parts.get(part)
-    const came = pieces?.join("") ?? ""
-    if (came === final) return
-    if (final.startsWith(came)) return emit(final.slice(came.length))
-    push({ _tag: "Reset", itemId })
-    if (item !== undefined && item.kind !== "tool") item.parts.delete(part)
-    emit(final)
+  /** What is whole now and did not come in pieces; all of it again where what came is not how it begins. */
+  const catchUp = (itemId: string, kind: TextKind, finals: ReadonlyArray<Final>) => {
+    const { parts } = openText(itemId, kind)
+    const came = (part: string) => parts.get(part)?.join("") ?? ""
+    if (finals.some(({ part, text }) => !text.startsWith(came(part)))) {
+      push({ _tag: "Reset", itemId })
+      parts.clear()
+    }
+    for (const { emit, part, text } of finals) {
+      const rest = text.slice(came(part).length)
+      if (rest !== "") emit(rest)
+    }
   }
 
   const complete = (item: Item) => {
     const { id, type } = item
     if (IGNORED.has(type)) return
     const kind = TEXTS[type]
+    if (ended.has(id)) return
+    ended.add(id)
     if (kind === undefined) {
       if (!open.has(id)) push(toolStart(item))
       open.delete(id)
       return push(toolEnd(item))
     }
     if (kind === "reasoning") {
-      for (const [name, as] of [["summary", "summary"], ["content", "raw"]] as const) {
-        textsOf(item[name]).forEach((final, part) =>
-          catchUp(id, as + part, final, (text) => reasoning(id, as, part, text))
-        )
-      }
+      const finals = ([["summary", "summary"], ["content", "raw"]] as const).flatMap(([name, as]) =>
+        textsOf(item[name]).map((text, part): Final => ({
+          part: as + part,
+          text,
+          emit: (rest) => reasoning(id, as, part, rest)
+        }))
+      )
+      catchUp(id, kind, finals)
     } else {
-      catchUp(id, "", stringOf(item["text"]), (rest) => kind === "text" ? text(id, rest) : plan(id, rest))
+      const emit = (rest: string) => kind === "text" ? text(id, rest) : plan(id, rest)
+      catchUp(id, kind, [{ part: "", text: stringOf(item["text"]), emit }])
     }
     const final = whole(openText(id, kind))
     open.delete(id)
@@ -138,12 +158,19 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     plan,
     reasoning,
     output: (itemId, text) => push({ _tag: "ToolOutput", itemId, text }),
+    retry: () => {
+      for (const [itemId, item] of open) {
+        if (item.kind === "tool" || isVoid(item)) continue
+        item.parts.clear()
+        push({ _tag: "Reset", itemId })
+      }
+    },
     closeAll: () => {
       for (const [itemId, item] of open) {
         if (item.kind === "tool") push({ _tag: "ToolEnd", itemId, status: "cancelled", output: null })
         else {
           const text = whole(item)
-          if (item.kind === "text") lastText = text
+          if (item.kind === "text" && !isVoid(item)) lastText = text
           push({ _tag: "TextEnd", itemId, kind: item.kind, status: "cancelled", text })
         }
       }
@@ -152,6 +179,12 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     lastText: () => lastText
   }
 }
+
+/** A text of which nothing has come, or nothing that counts. */
+const isVoid = (item: Open): boolean => item.kind !== "tool" && item.parts.size === 0
+
+/** Summaries come before what is thought as it is, each in its order. */
+const rankOf = (part: string) => Number(/\d+$/.exec(part)?.[0] ?? 0) + (part.startsWith("raw") ? 1e6 : 0)
 
 /** The text of the last message among items. @internal */
 export const lastMessage = (items: ReadonlyArray<unknown>): string | undefined => {

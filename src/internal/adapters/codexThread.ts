@@ -137,10 +137,11 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     )
 
   const unheard = (turn: CodexTurn, connection: Connection, error: TurnError) =>
-    Effect.suspend(() => {
+    // whoever follows the turn leaves at its end, and ends what watches it
+    Effect.uninterruptible(Effect.suspend(() => {
       turn.cut("failed", error)
       return options.abandon(connection)
-    })
+    }))
 
   /** Codex is idle, and has not said how the turn ended. */
   const watchIdle = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
@@ -173,15 +174,22 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
       }
       conversation.touch()
       if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING) continue
-      const found = yield* Effect.option(look(turn, connection))
+      const found = yield* look(turn, connection).pipe(
+        // who refuses is alive
+        Effect.catchReason("AgentError", "Refused", () => Effect.undefined),
+        Effect.option
+      )
       if (Option.isNone(found)) {
         const message = `nothing was heard for ${Duration.format(options.quietTimeout)}, and codex does not answer`
         return yield* unheard(turn, connection, { message, kind: "noAnswer" })
       }
       if (found.value !== undefined && found.value.status !== "inProgress") return turn.report(found.value)
+      const says = found.value === undefined
+        ? "codex does not say how the turn stands"
+        : "codex says that the turn goes on"
       turn.events.push({
         _tag: "Warning",
-        message: `nothing was heard for ${Duration.format(options.quietTimeout)}; codex says that the turn goes on`
+        message: `nothing was heard for ${Duration.format(options.quietTimeout)}; ${says}`
       })
     }
   })
@@ -208,13 +216,17 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     conversation.touch()
     idle = Deferred.makeUnsafe()
     if (whenSlow === "suspend") yield* holdBack(turn, connection)
-    const { turn: { id: turnId } } = yield* connection.request("turn/start", {
-      ...options.turn,
-      threadId,
-      input: toInput(input)
-    })
+    yield* connection.request("turn/start", { ...options.turn, threadId, input: toInput(input) }).pipe(
+      Effect.map(({ turn: { id } }) => turn.identify(id)),
+      Effect.onInterrupt(() => Effect.sync(turn.guess)),
+      // it has not answered, and has said that a turn started
+      Effect.catchReason(
+        "AgentError",
+        "NoAnswer",
+        (_, error) => Effect.suspend(() => turn.guess() ? Effect.void : Effect.fail(error))
+      )
+    )
     hasTurns = true
-    turn.identify(turnId)
     connection.warnings(threadId).forEach(turn.known)
     yield* Effect.forkScoped(watchIdle(turn, connection))
     yield* Effect.forkScoped(watchQuiet(turn, connection))

@@ -8,7 +8,9 @@ import type * as Toolkit from "effect/ai/Toolkit"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
+import { stringify } from "../../Schema.ts"
 
 /** What the model reads of a call. @internal */
 export interface Outcome {
@@ -31,7 +33,8 @@ const outcome = (success: boolean, text: string): Outcome => ({
 /** What the model reads where a tool is not ours. @internal */
 export const noTool = (name: string): Outcome => outcome(false, `there is no tool ${name}`)
 
-const textOf = (result: unknown): string => typeof result === "string" ? result : JSON.stringify(result) ?? ""
+const textOf = (result: unknown): string =>
+  typeof result === "string" ? result : result === undefined ? "" : Result.getOrElse(stringify(result), () => "")
 
 /** @internal */
 export const makeDynamicTools = Effect.fnUntraced(function*<Tools extends Record<string, Tool.Any>>(
@@ -56,10 +59,10 @@ export const makeDynamicTools = Effect.fnUntraced(function*<Tools extends Record
       })),
       Effect.catchCause((cause) => {
         if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-        const error: unknown = Option.getOrUndefined(Cause.findErrorOption(cause))
+        const error: Option.Option<unknown> = Cause.findErrorOption(cause)
         // what a tool declares to fail with is for the model; what it dies of is not
-        return error instanceof Error
-          ? Effect.succeed(outcome(false, error.message))
+        return Option.isSome(error)
+          ? Effect.succeed(outcome(false, error.value instanceof Error ? error.value.message : textOf(error.value)))
           : Effect.as(Effect.logError(`the tool ${name} died`, cause), outcome(false, "the tool failed"))
       }),
       Effect.provideContext(context)

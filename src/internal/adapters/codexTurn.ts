@@ -21,6 +21,10 @@ export interface CodexTurn {
   readonly id: () => string | undefined
   /** The response to the request that started it. */
   readonly identify: (turnId: string) => void
+  /** Keeps what concerns a turn that may be this one, until that is known. */
+  readonly hold: (turnId: string, isStart: boolean, tell: () => void) => void
+  /** No response will come: the turn that has started, or starts next, is this one. Says whether it is known by now. */
+  readonly guess: () => boolean
   readonly known: (notification: Protocol.Known) => void
   readonly unknown: (method: string, params: unknown) => void
   readonly asked: (approvalId: string, approval: Approval, withdraw: () => void) => void
@@ -48,6 +52,9 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
   const started = Deferred.makeUnsafe<void>()
   const ended = Deferred.makeUnsafe<TurnEnd>()
   const approvals = new Map<string, () => void>()
+  /** What came before the response, which says whose it is. */
+  let held: Array<{ readonly turnId: string; readonly isStart: boolean; readonly tell: () => void }> = []
+  let isGuessing = false
   let toolCalls = 0
   let id: string | undefined
   let over = false
@@ -64,6 +71,16 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
   const identify = (turnId: string) => {
     id ??= turnId
     announce()
+    const mine = held.filter((one) => one.turnId === id)
+    held = []
+    for (const { tell } of mine) tell()
+  }
+
+  const guess = () => {
+    isGuessing = true
+    const start = held.find(({ isStart }) => isStart)
+    if (id === undefined && start !== undefined) identify(start.turnId)
+    return id !== undefined
   }
 
   const finish = (status: TurnEnd["status"], text: string | undefined, error: TurnError | undefined) => {
@@ -146,11 +163,12 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
           lastError = params.error
           return
         }
-        return push({
+        push({
           _tag: "Retrying",
           message: params.error.message,
           ...(params.error.additionalDetails == null ? {} : { details: params.error.additionalDetails })
         })
+        return items.retry()
       case "warning":
       case "guardianWarning":
         return warn(params.message)
@@ -172,6 +190,11 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
     ended,
     id: () => id,
     identify,
+    hold: (turnId, isStart, tell) => {
+      held.push({ turnId, isStart, tell })
+      if (isGuessing) guess()
+    },
+    guess,
     known,
     unknown: (method, params) => push({ _tag: "Unknown", method, params }),
     asked: (approvalId, approval, withdraw) => {
