@@ -195,7 +195,8 @@ export const make: Effect.Effect<
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { maxFileBytes, root } = servers
-  const renaming = yield* Semaphore.make(1)
+  // asking goes on side by side: whoever writes second finds files that have changed, and writes nothing
+  const writing = yield* Semaphore.make(1)
   const hide = (text: string) => Uris.relativeTo(root.folder, text)
   const show = Effect.provideService(makeShow(root, maxFileBytes), FileSystem.FileSystem, fs)
 
@@ -232,8 +233,11 @@ export const make: Effect.Effect<
 
   /** The changes of a rename, which nobody has made yet. */
   const changesOf = (at: At & { readonly newName: string }, onStep: OnStep) =>
-    askAt(at, onStep, (asking, _, params) =>
+    askAt(at, onStep, (asking, position, params, document) =>
       Effect.gen(function*() {
+        if (Positions.isWordAt(document.text, position, at.newName)) {
+          return yield* fail(new RenameRefused({ problem: "Same", subject: "" }))
+        }
         const provider = asking.capability("renameProvider")
         if (Predicate.hasProperty(provider, "prepareProvider") && provider.prepareProvider === true) {
           const prepared = yield* asking.call("textDocument/prepareRename", "renameProvider", params)
@@ -243,6 +247,10 @@ export const make: Effect.Effect<
         const answer = yield* asking.call(method, "renameProvider", { ...params, newName: at.newName })
         const edits = WorkspaceEdit.read(answer)
         if (edits === undefined) return yield* unreadable(asking.server, method)
+        // the position is one of the text as it was: in another one, another name stands there
+        if (!asking.isCurrent(document)) {
+          return yield* fail(new RenameRefused({ problem: "Version", subject: at.file }))
+        }
         if (edits.length === 0) return yield* fail(new RenameRefused({ problem: "Nothing", subject: "" }))
         const changes = yield* Edits.toChanges(edits, { root, maxFileBytes, ...asking })
         return changes.length === 0 ? yield* fail(new RenameRefused({ problem: "Same", subject: "" })) : changes
@@ -356,21 +364,18 @@ export const make: Effect.Effect<
           return { file: root.nameOf(document.path) ?? file, fresh: report.fresh, diagnostics, ...fields }
         })),
     rename: (at, onStep) =>
-      renaming.withPermits(1)(Effect.gen(function*() {
+      Effect.gen(function*() {
         const { dryRun = true } = at
         const changes = yield* changesOf(at, onStep)
         const diff = TextChange.toDiff(changes)
-        if (!dryRun) {
-          yield* TextChange.write(changes)
-          yield* servers.refresh
-        }
+        if (!dryRun) yield* writing.withPermits(1)(Effect.andThen(TextChange.write(changes), servers.refresh))
         return {
           written: !dryRun,
           files: changes.map(({ place }) => place.name),
           diff: diff.slice(0, MAX_DIFF),
           ...(diff.length > MAX_DIFF ? { note: `The diff is cut after ${MAX_DIFF} characters.` } : {})
         }
-      })).pipe(
+      }).pipe(
         Effect.provideService(FileSystem.FileSystem, fs),
         Effect.provideService(Path.Path, path)
       )

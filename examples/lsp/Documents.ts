@@ -26,6 +26,8 @@ export interface Document {
   readonly uri: string
   readonly languageId: string
   readonly version: number
+  /** The first version with this text. */
+  readonly since: number
   /** Without a byte order mark, which is no part of a text for language servers. */
   readonly text: string
 }
@@ -63,6 +65,8 @@ export interface Documents {
   readonly refresh: <E>(notify: Notify<E>) => Effect.Effect<void, E>
   /** Opens all of them again, for a server that was started anew. */
   readonly reopen: <E>(notify: Notify<E>) => Effect.Effect<void, E>
+  /** The documents that are open now; later changes are not seen. */
+  readonly snapshot: () => ReadonlyMap<string, Document>
   /** What the server was told of a file, if it is open. */
   readonly at: (path: string) => Document | undefined
   readonly count: () => number
@@ -129,7 +133,8 @@ export const make = Effect.fnUntraced(function*(
         textDocument: { uri: document.uri, version },
         contentChanges: [{ text: now.text }]
       })
-      open.set(document.path, { ...document, ...now, version })
+      const since = now.text === document.text ? document.since : version
+      open.set(document.path, { ...document, ...now, version, since })
     }
   )
 
@@ -155,11 +160,13 @@ export const make = Effect.fnUntraced(function*(
       const known = open.get(place.path)
       if (known === undefined) {
         const stamp = yield* Disk.stampOf(place.path)
+        const version = ++lastVersion
         const document: Open = {
           path: place.path,
           uri: Uris.fromPath(place.path),
           languageId,
-          version: ++lastVersion,
+          version,
+          since: version,
           text: yield* read(place),
           stamp,
           users: 1
@@ -190,11 +197,13 @@ export const make = Effect.fnUntraced(function*(
               open.delete(document.path)
             }),
           onSuccess: (now) => {
-            const opened = { ...document, ...now, version: ++lastVersion }
+            const version = ++lastVersion
+            const opened = { ...document, ...now, version, since: version }
             open.set(document.path, opened)
             return didOpen(notify, opened)
           }
         }), { discard: true }),
+    snapshot: () => new Map(open),
     at: (path) => open.get(path),
     count: () => open.size
   }

@@ -164,7 +164,16 @@ export class NoSuchSymbol extends Schema.TaggedError<NoSuchSymbol>()("NoSuchSymb
  * @since 0.1.0
  */
 export class RenameRefused extends Schema.TaggedError<RenameRefused>()("RenameRefused", {
-  problem: Schema.Literals(["Nothing", "Same", "Outside", "FileOperation", "Overlap", "BadRange", "Version"]),
+  problem: Schema.Literals([
+    "Nothing",
+    "Same",
+    "Outside",
+    "FileOperation",
+    "Overlap",
+    "BadRange",
+    "LineEnds",
+    "Version"
+  ]),
   subject: Schema.String
 }) {}
 
@@ -256,6 +265,11 @@ const problems: Record<RenameRefused["problem"], (subject: string) => string> = 
     `The rename would also ${quote(kind)} a file, which this server does not do. Do it in an editor.`,
   Overlap: (file) => `The language server gave changes of ${quote(file)} that overlap.`,
   BadRange: (file) => `The language server gave a change of ${quote(file)} that is not in the file.`,
+  LineEnds: (file) =>
+    `In ${
+      quote(file)
+    } there are U+2028 or U+2029, which some language servers count as ends of lines and others do not. ` +
+    "Replace them first.",
   Version: (file) => `${quote(file)} changed while the language server worked. Call again.`
 }
 

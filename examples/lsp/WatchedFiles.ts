@@ -41,8 +41,8 @@ export interface WatchedFiles {
   readonly reset: Effect.Effect<void>
   /** What changed since the last look, as far as the server wants to hear of it. */
   readonly changes: Effect.Effect<ReadonlyArray<FileEvent>>
-  /** Whether a file is still the one that was there at the last look; true where nobody looked. */
-  readonly isSame: (path: string) => Effect.Effect<boolean>
+  /** Tells from now on whether a file is still the one that was there at the last look; true where it was not seen. */
+  readonly isSame: () => (path: string) => Effect.Effect<boolean>
 }
 
 type Test = (path: string) => boolean
@@ -64,6 +64,21 @@ export const make = (folder: string, maxFiles: number): WatchedFiles => {
   // also before anything is registered: a server registers a moment after it has read its first files
   const look = Disk.filesBelow(folder, maxFiles)
 
+  /** Where there are too many files, one that is not seen any more may still be there: others have taken its place. */
+  const withPushedOut = Effect.gen(function*() {
+    const files = yield* look
+    if (files.size < maxFiles) return files
+    const missing = Array.from(known.keys()).filter((path) => !files.has(path))
+    const stamps = yield* Effect.forEach(missing, (path) => Disk.stampOf(path, "refuse"), { concurrency: 16 })
+    return new Map([
+      ...files,
+      ...missing.flatMap((path, index) => {
+        const stamp = stamps[index]
+        return stamp === undefined ? [] : [[path, stamp] as const]
+      })
+    ])
+  })
+
   return {
     register: (id, watchers) => void registered.set(id, watchers.flatMap((watcher) => compile(folder, watcher))),
     unregister: (id) => void registered.delete(id),
@@ -71,25 +86,27 @@ export const make = (folder: string, maxFiles: number): WatchedFiles => {
       registered.clear()
       known = files
     }),
-    changes: Effect.suspend(() =>
-      registered.size === 0 ? Effect.succeed([]) : Effect.map(look, (files) => {
-        const wanted = Array.from(registered.values()).flat()
-        const events = compare(known, files).flatMap(({ path, type }) =>
-          wanted.some(({ kind, test }) => (kind & (1 << (type - 1))) !== 0 && test(path))
-            ? [{ uri: Uris.fromPath(path), type }]
-            : []
-        )
-        known = files
-        return events
-      })
-    ),
-    isSame: (path) =>
-      Effect.suspend(() => {
-        const before = known.get(path)
-        return before === undefined
-          ? Effect.succeed(true)
-          : Effect.map(Disk.stampOf(path), (now) => now !== undefined && Disk.isSame(before, now))
-      })
+    // also where nothing is registered: a rename is held against what was there before
+    changes: Effect.map(withPushedOut, (files) => {
+      const wanted = Array.from(registered.values()).flat()
+      const events = compare(known, files).flatMap(({ path, type }) =>
+        wanted.some(({ kind, test }) => (kind & (1 << (type - 1))) !== 0 && test(path))
+          ? [{ uri: Uris.fromPath(path), type }]
+          : []
+      )
+      known = files
+      return events
+    }),
+    isSame: () => {
+      const seen = known
+      return (path) =>
+        Effect.suspend(() => {
+          const before = seen.get(path)
+          return before === undefined
+            ? Effect.succeed(true)
+            : Effect.map(Disk.stampOf(path), (now) => now !== undefined && Disk.isSame(before, now))
+        })
+    }
   }
 }
 

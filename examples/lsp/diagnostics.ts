@@ -2,7 +2,7 @@
  * The diagnostics that a language server publishes on its own, and when they are those of the text it was sent last.
  *
  * A server that tells the version of the text is believed. One that does not is waited for until it has been quiet for
- * a while, and has no work open.
+ * a while, has no work open, and answers: one that is silent because it still checks the text does not.
  *
  * @since 0.1.0
  */
@@ -37,8 +37,8 @@ interface Entry {
  */
 export interface Reports {
   readonly published: (params: typeof Protocol.Published.Type) => Effect.Effect<void>
-  /** The diagnostics of a file that was just sent in this version. */
-  readonly settled: (path: string, version: number) => Effect.Effect<Report>
+  /** The diagnostics of a file that was just sent in this version; `probe` ends when the server has answered anything. */
+  readonly settled: (path: string, version: number, probe?: Effect.Effect<unknown>) => Effect.Effect<Report>
   readonly forget: (path: string) => void
   readonly clear: () => void
 }
@@ -91,8 +91,9 @@ export const make = (options: Options): Reports => {
         changed = Deferred.makeUnsafe()
         return Deferred.succeed(waiting, undefined)
       }),
-    settled: Effect.fnUntraced(function*(path, version) {
+    settled: Effect.fnUntraced(function*(path, version, probe) {
       const sent = yield* Clock.currentTimeMillis
+      let answered = 0
       for (;;) {
         const now = yield* Clock.currentTimeMillis
         const entry = entries.get(path)
@@ -100,8 +101,17 @@ export const make = (options: Options): Reports => {
         let next = Infinity
         if (entry !== undefined && !tellsVersions) {
           if (options.isBusy()) lastBusy = now
-          const isQuietAt = Math.max(sent, entry.at, lastBusy) + quiet
-          if (now >= isQuietAt) return reportOf(entry, true)
+          const isQuietAt = Math.max(sent, entry.at, lastBusy, answered) + quiet
+          if (now >= isQuietAt) {
+            const left = Math.max(0, sent + timeout - now)
+            const isUp = yield* Effect.timeoutOption(probe ?? Effect.void, left)
+            if (isUp._tag === "None") return reportOf(entries.get(path), false)
+            const after = yield* Clock.currentTimeMillis
+            if (after - now < BUSY_POLL && entries.get(path) === entry) return reportOf(entry, true)
+            // it was not quiet but busy: what it has found follows
+            answered = after
+            continue
+          }
           next = Math.min(isQuietAt, now + BUSY_POLL)
         }
         if (now >= sent + timeout) return reportOf(entry, false)

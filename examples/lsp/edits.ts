@@ -23,8 +23,10 @@ import type { FileEdit, TextEdit } from "./workspaceEdit.ts"
 export interface Context {
   readonly root: Root
   readonly maxFileBytes: number
-  /** What the server was told of a file, if it is open. */
+  /** What the server had been told of a file when it was asked, if it was open. */
   readonly documentAt: (path: string) => Document | undefined
+  /** Whether the server has not been told of another text of a document since; a `version` must be one of this text. */
+  readonly isCurrent: (document: Document, version?: number) => boolean
   /** Whether a file is the one that the server has read, as far as that is known. */
   readonly isSame: (path: string) => Effect.Effect<boolean>
 }
@@ -49,7 +51,7 @@ export const toChanges = Effect.fnUntraced(function*(
     if (edit.edits.length === 0) continue
     const place = yield* placeOf(context.root, edit.uri)
     const document = context.documentAt(place.path)
-    if (edit.version !== undefined && document !== undefined && edit.version !== document.version) {
+    if (document !== undefined && !context.isCurrent(document, edit.version)) {
       return yield* fail(new RenameRefused({ problem: "Version", subject: place.name }))
     }
     const { byUri } = files.get(place.path) ?? { byUri: new Map<string, Array<TextEdit>>() }
@@ -63,6 +65,10 @@ export const toChanges = Effect.fnUntraced(function*(
     const document = context.documentAt(place.path)
     const isSame = document === undefined ? yield* context.isSame(place.path) : document.text === text
     if (!isSame) return yield* fail(new RenameRefused({ problem: "Version", subject: place.name }))
+    // a place behind one of them is on another line for some servers, TypeScript's among them
+    if (/[\u2028\u2029]/.test(text)) {
+      return yield* fail(new RenameRefused({ problem: "LineEnds", subject: place.name }))
+    }
     const edited = apply(text, merge(Array.from(byUri.values())))
     if (typeof edited !== "string") {
       return yield* fail(new RenameRefused({ problem: edited.problem, subject: place.name }))

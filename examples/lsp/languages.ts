@@ -54,6 +54,8 @@ export const table: ReadonlyArray<Language> = [
     initializationOptions: {
       // downloads nothing on its own
       disableAutomaticTypingAcquisition: true,
+      // it would change the paths of imports and not rename the file
+      preferences: { allowRenameOfImportPath: false },
       tsserver: {
         // hears of changed files from us, before it is asked, and not at some later time from the system
         useClientFileWatcher: true,

@@ -112,6 +112,23 @@ const indexOfWord = (line: string, name: string): number => {
   return -1
 }
 
+/**
+ * Whether this word stands at a position, which may be in the midst of it.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isWordAt = (text: string, { character, line }: Position, word: string): boolean => {
+  const content = linesOf(text)[line] ?? ""
+  for (let at = content.indexOf(word); at >= 0 && at <= character; at = content.indexOf(word, at + 1)) {
+    const before = lastCharacter(content.slice(0, at))
+    const after = firstCharacter(content.slice(at + word.length))
+    const isWhole = (before === undefined || !WORD.test(before)) && (after === undefined || !WORD.test(after))
+    if (isWhole && character <= at + word.length) return true
+  }
+  return false
+}
+
 const firstCharacter = (text: string): string | undefined => text.match(/^./su)?.[0]
 
 const lastCharacter = (text: string): string | undefined => text.match(/.$/su)?.[0]

@@ -11,7 +11,9 @@ import * as Schema from "effect/Schema"
 
 /** Counted from 0; what is no such number is the nearest that is one. */
 const Count = Schema.Finite
-const count = (value: number): number => Math.max(0, Math.trunc(value))
+/** The largest number of the protocol. */
+const MAX_COUNT = 2 ** 31 - 1
+const count = (value: number): number => Math.min(MAX_COUNT, Math.max(0, Math.trunc(value)))
 
 /**
  * A place in a text, counted from 0; a character is a UTF-16 code unit.

@@ -76,8 +76,10 @@ export interface Asking {
   readonly call: (method: string, provider: string, params: object) => Effect.Effect<unknown, Failures.Failure>
   /** What the server says of one of its capabilities. */
   readonly capability: (name: string) => unknown
-  /** What the server was told of a file, if it is open. */
+  /** What the server had been told of a file when the question was put, if it was open. */
   readonly documentAt: (path: string) => Documents.Document | undefined
+  /** Whether the server has not been told of another text of a document since; a `version` must be one of this text. */
+  readonly isCurrent: (document: Documents.Document, version?: number) => boolean
   /** Whether a file is the one that it was when the question was put, as far as that is known. */
   readonly isSame: (path: string) => Effect.Effect<boolean>
   readonly diagnostics: (document: Documents.Document) => Effect.Effect<Diagnostics.Report, Failures.Failure>
@@ -200,6 +202,11 @@ export const make = Effect.fnUntraced(function*<E, R>(
         new BadAnswer({ server: language.name, method: "initialize", detail: "it names no capabilities" })
       )
     }
+    const encoding = initialized.capabilities["positionEncoding"] ?? "utf-16"
+    if (encoding !== "utf-16") {
+      const detail = "it counts characters in another way than UTF-16, the only one that was offered"
+      return yield* fail(new BadAnswer({ server: language.name, method: "initialize", detail }))
+    }
     yield* peer.notify("initialized", {})
     if (language.settings !== undefined) {
       yield* peer.notify("workspace/didChangeConfiguration", { settings: language.settings })
@@ -251,17 +258,28 @@ export const make = Effect.fnUntraced(function*<E, R>(
       )
     })
 
-  const askingOf = (peer: Peer.Peer["Service"]): Asking => ({
+  /** To be made before another question may tell the server of changes: it remembers how things stand. */
+  const askingOf = (peer: Peer.Peer["Service"], opened = documents.snapshot()): Asking => ({
     server: language.name,
     call: call(peer),
     capability: (name) => info?.capabilities[name],
-    documentAt: documents.at,
-    isSame: watched.isSame,
+    documentAt: (path) => opened.get(path),
+    isCurrent: ({ path, since }, version = since) => {
+      const now = documents.at(path)
+      return now !== undefined && now.since === since && version >= since && version <= now.version
+    },
+    isSame: watched.isSame(),
     diagnostics: (document) =>
       isOffered(info?.capabilities["diagnosticProvider"])
         ? pull(call(peer), language.name, document)
-        : Effect.raceFirst(reports.settled(document.path, document.version), closedOf(peer))
+        : Effect.raceFirst(reports.settled(document.path, document.version, probe(peer, document)), closedOf(peer))
   })
+
+  /** A question that costs little, to see whether the server has time for one. */
+  const probe = (peer: Peer.Peer["Service"], { uri }: Documents.Document) =>
+    isOffered(info?.capabilities["documentSymbolProvider"])
+      ? Effect.ignore(call(peer)("textDocument/documentSymbol", "documentSymbolProvider", { textDocument: { uri } }))
+      : Effect.void
 
   /** Runs a question on a generation, and on the next one when that ended meanwhile. */
   const run = <A>(
@@ -284,21 +302,22 @@ export const make = Effect.fnUntraced(function*<E, R>(
     ask: ({ anew = false, languageId, place }, onStep, question) =>
       run(onStep, (peer) =>
         Effect.gen(function*() {
-          const document = yield* telling.withPermits(1)(Effect.gen(function*() {
+          const [asking, document] = yield* telling.withPermits(1)(Effect.gen(function*() {
             yield* refreshWith(peer)
             // not acquireRelease: what waits for a server that does not read must be interruptible
-            return yield* Effect.tap(
+            const document = yield* Effect.tap(
               documents.open(peer.notify, place, languageId, { anew }),
               ({ path }) => Effect.addFinalizer(() => documents.release(path))
             )
+            return [askingOf(peer), document] as const
           }))
-          return yield* question(askingOf(peer), document)
+          return yield* question(asking, document)
         })),
     askAll: (onStep, question) =>
       run(onStep, (peer) =>
-        Effect.andThen(
-          telling.withPermits(1)(refreshWith(peer)),
-          Effect.suspend(() => question(askingOf(peer)))
+        Effect.flatMap(
+          telling.withPermits(1)(Effect.andThen(refreshWith(peer), Effect.sync(() => askingOf(peer)))),
+          question
         )),
     refresh: Effect.suspend(() =>
       SubscriptionRef.getUnsafe(supervisor.health)._tag === "Up"

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import { dirname } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 
 /** Whether paths are those of Windows, where it is not the system that says so. */
@@ -34,15 +35,39 @@ export const toPath = (uri: string, options?: Options): string | undefined => {
 }
 
 /**
- * A text of a language server without the place of the folder on this machine: what is below it is named relative to it.
+ * A text of a language server without the place of the folder on this machine: what is below it is named relative to it,
+ * what is in `node_modules` by what follows them, and what is beside the folder by what follows their common parent.
  *
  * @category encoding
  * @since 0.1.0
  */
-export const relativeTo = (folder: string, text: string): string =>
-  [`${fromPath(folder)}/`, fromPath(folder), `${folder}/`, `${folder}\\`, folder].reduce(
-    (text, place) => text.replaceAll(place, place.endsWith("/") || place.endsWith("\\") ? "" : "."),
+export const relativeTo = (folder: string, text: string): string => {
+  const parents: Array<string> = []
+  // the root of the system and what is right in it are too short to be told from other words
+  for (let at = dirname(folder); dirname(dirname(at)) !== dirname(at); at = dirname(at)) parents.push(at)
+  if (dirname(folder) === folder) return text
+  const named = spellings(folder).reduce(
+    (text, place) => text.replaceAll(placeOf(place), (_, slash?: string) => slash === undefined ? "." : ""),
     text
+  )
+  return parents.flatMap(spellings).reduce(
+    (text, place) => text.replaceAll(placeOf(place), (found, slash?: string) => slash === undefined ? found : ""),
+    named.replaceAll(IN_MODULES, "")
+  )
+}
+
+/** An absolute path, or its URI, up to the last `node_modules`. */
+const IN_MODULES = /(?<![\p{L}\p{N}_.@/\\-])(?:file:\/\/)?(?:\/|[A-Za-z]:[\\/])[^\s"'`<>()[\]]*[\\/]node_modules[\\/]/gu
+
+const spellings = (path: string): ReadonlyArray<string> => [fromPath(path), path]
+
+/** A path as a whole: neither the end of a longer one, nor the beginning of a longer name. */
+const placeOf = (path: string): RegExp =>
+  new RegExp(
+    `(?<![\\p{L}\\p{N}_.-])${
+      path.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
+    }(?:([\\\\/])|(?![\\p{L}\\p{N}_-]|\\.[\\p{L}\\p{N}]))`,
+    "gu"
   )
 
 /**

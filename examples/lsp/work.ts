@@ -50,8 +50,9 @@ export const make = (): Work => {
       const report = Protocol.workReport(value)
       if (report === undefined) return
       const before = running.get(token)
+      // what comes late, of a call that is over, begins nothing
       if (report.kind === "end") running.delete(token)
-      else if (before !== undefined || running.size < MAX_WORK) {
+      else if (before !== undefined || (report.kind === "begin" && running.size < MAX_WORK)) {
         running.set(token, { ...report, title: report.title ?? before?.title })
       }
       tell(describe({ ...report, title: report.title ?? before?.title }))

@@ -30,6 +30,31 @@ const make = (isBusy: () => boolean = () => false) => {
 const summary = ({ fresh, items }: Diagnostics.Report) => [fresh, ...items.map(({ message }) => message)]
 
 describe("diagnostics", () => {
+  it.effect("of a server that is silent because it is busy are not fresh before it answers", () =>
+    Effect.gen(function*() {
+      const { publish, settled: wait } = make()
+      yield* publish([])
+      let probes = 0
+      const probe = Effect.suspend(() => ++probes === 1 ? Effect.sleep("5 seconds") : Effect.void)
+      const fiber = yield* Effect.forkChild(wait(FILE, 2, probe))
+      yield* settled
+      yield* TestClock.adjust("7 seconds")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* publish(["found late"])
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(summary(yield* Fiber.join(fiber)), [true, "found late"])
+    }))
+
+  it.effect("of a server that does not answer at all are not fresh", () =>
+    Effect.gen(function*() {
+      const { publish, settled: wait } = make()
+      yield* publish(["old"])
+      const fiber = yield* Effect.forkChild(wait(FILE, 2, Effect.never))
+      yield* settled
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(summary(yield* Fiber.join(fiber)), [false, "old"])
+    }))
+
   it.effect("of a server that tells versions are fresh with the version that was sent, at once", () =>
     Effect.gen(function*() {
       const { publish, settled: wait } = make()

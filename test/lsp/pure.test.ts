@@ -93,6 +93,17 @@ describe("the address of a file", () => {
       Uris.relativeTo("/home/me/p", "see /home/me/p/a.ts, file:///home/me/p/b.ts and /home/me/p"),
       "see a.ts, b.ts and ."
     )
+    const near: ReadonlyArray<readonly [text: string, shown: string]> = [
+      ["module \"/home/me/p-1/other/x\"", "module \"other/x\""],
+      ["'/home/me/node_modules/uuid/index.js' has no types", "'uuid/index.js' has no types"],
+      ["at f (/usr/lib/node_modules/typescript/lib/typescript.js:1:2)", "at f (typescript/lib/typescript.js:1:2)"],
+      ["file:///home/me/p-1/other/größe.ts", "other/größe.ts"],
+      ["/home/me/p-1/a.b/node_modules/x", "node_modules/x"],
+      ["/home/me/p-1/a.b2/c and /x/home/me/p-1/a.b/c", "a.b2/c and /x/home/me/p-1/a.b/c"],
+      ["GET /home/page, a / b, ./node_modules/x", "GET /home/page, a / b, ./node_modules/x"]
+    ]
+    for (const [text, shown] of near) assert.strictEqual(Uris.relativeTo("/home/me/p-1/a.b", text), shown)
+    assert.strictEqual(Uris.relativeTo("/", "/etc/a / b"), "/etc/a / b")
   })
 })
 

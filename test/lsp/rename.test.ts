@@ -1,7 +1,9 @@
 // Renames of a language server that the test writes: all of it, or nothing.
 import { assert, describe, it } from "@effect/vitest"
 import { JsonRpcError } from "effect-stdio/Schema"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type * as Project from "../utils/project.ts"
 import * as Support from "./support.ts"
 
@@ -154,10 +156,99 @@ describe("a rename", () => {
       assert.notInclude(methods(), "textDocument/rename")
     }).pipe(Effect.provide(services)))
 
+  it.effect("is refused without asking when the new name is the old one", () =>
+    Effect.gen(function*() {
+      const { code, methods } = yield* renaming(() => null)
+      for (const at of [{ symbol: "first" }, { column: 14 }, { column: 16 }, { column: 19 }]) {
+        const rename = { file: AT.file, line: AT.line, newName: "first", ...at }
+        assert.include((yield* Effect.flip(code.rename(rename, silent))).message, "Everything has that name already.")
+      }
+      assert.notInclude(methods(), "textDocument/rename")
+      const { message } = yield* Effect.flip(code.rename({ ...AT, newName: "firs" }, silent))
+      assert.include(message, "There is nothing at this position")
+    }).pipe(Effect.provide(services)))
+
+  it.effect("is refused in files with ends of lines that not all servers count", () =>
+    Effect.gen(function*() {
+      const { code, project } = yield* renaming((uri) => ({ changes: { [uri("src/ledger.ts")]: [edit(1, 13, 18)] } }))
+      project.write("src/ledger.ts", "// a\u2028b\nexport const first = 1\n")
+      const { message } = yield* Effect.flip(code.rename({ ...AT, dryRun: false }, silent))
+      assert.include(message, "Nothing was renamed. In \"src/ledger.ts\" there are U+2028 or U+2029")
+    }).pipe(Effect.provide(services)))
+
   it.effect("is refused when there is nothing to rename", () =>
     Effect.gen(function*() {
       const { code } = yield* open({ "textDocument/prepareRename": () => Effect.succeed(null) })
       const { message } = yield* Effect.flip(code.rename(AT, silent))
       assert.include(message, "Nothing was renamed. There is nothing at this position that can be renamed.")
+    }).pipe(Effect.provide(services)))
+
+  const waits: ReadonlyArray<
+    readonly [why: string, method: string, file: string, edits: ReadonlyArray<ReturnType<typeof edit>>]
+  > = [
+    ["the text of the open file", "textDocument/rename", "src/windows.ts", both],
+    ["a closed file", "textDocument/rename", "src/ledger.ts", [edit(11, 16, 22)]],
+    ["what stands at the position", "textDocument/prepareRename", "src/windows.ts", [edit(2, 0, 6)]]
+  ]
+  for (const [what, method, file, edits] of waits) {
+    it.live(`is refused when ${what} changes meanwhile, also where another call has told the server of it`, () =>
+      Effect.gen(function*() {
+        const asked = yield* Deferred.make<void>()
+        const gate = yield* Deferred.make<void>()
+        const answer = (name: string, result: unknown) => () =>
+          name === method
+            ? Deferred.succeed(asked, undefined).pipe(Effect.andThen(Deferred.await(gate)), Effect.as(result))
+            : Effect.succeed(result)
+        const { ask, code, project } = yield* open((_, uri) => ({
+          "textDocument/hover": () => Effect.succeed(null),
+          "textDocument/prepareRename": answer("textDocument/prepareRename", range(2, 13, 18)),
+          "textDocument/rename": answer("textDocument/rename", { changes: { [uri(file)]: edits } })
+        }))
+        yield* code.hover({ file: "src/report.ts", line: 1, column: 1 }, silent)
+        const registerOptions = { watchers: [{ globPattern: "**/*" }] }
+        const registration = { id: "1", method: "workspace/didChangeWatchedFiles", registerOptions }
+        yield* ask("client/registerCapability", { registrations: [registration] })
+        const fiber = yield* Effect.forkChild(Effect.flip(code.rename({ ...AT, dryRun: false }, silent)))
+        yield* Deferred.await(asked)
+        const text = `// one line more, which is long enough\r\n${project.read(file)}`
+        project.write(file, text)
+        yield* code.hover({ file: "src/report.ts", line: 1, column: 1 }, silent)
+        yield* Deferred.succeed(gate, undefined)
+        assert.include((yield* Fiber.join(fiber)).message, `"${file}" changed while the language server worked.`)
+        assert.strictEqual(project.read(file), text)
+      }).pipe(Effect.provide(services)))
+  }
+
+  it.effect("is made after another one, by a server that does not say which files it wants to hear of", () =>
+    Effect.gen(function*() {
+      const { code, project } = yield* open((_, uri) => ({
+        "textDocument/prepareRename": () => Effect.succeed(range(2, 13, 18)),
+        "textDocument/rename": ({ newName }) =>
+          Effect.succeed({ changes: { [uri("src/ledger.ts")]: [edit(11, 16, 22, String(newName))] } })
+      }))
+      yield* code.rename({ ...AT, newName: "first1", dryRun: false }, silent)
+      yield* code.rename({ ...AT, newName: "first2", dryRun: false }, silent)
+      assert.include(project.read("src/ledger.ts"), "export function first2(")
+    }).pipe(Effect.provide(services)))
+
+  it.effect("is made while the same text is sent anew for its diagnostics", () =>
+    Effect.gen(function*() {
+      const asked = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      const { code, heard } = yield* open((_, uri) => ({
+        "textDocument/prepareRename": () => Effect.succeed(range(2, 13, 18)),
+        "textDocument/rename": () =>
+          Deferred.succeed(asked, undefined).pipe(
+            Effect.andThen(Deferred.await(gate)),
+            Effect.as({ documentChanges: [{ textDocument: { uri: uri("src/windows.ts"), version: 1 }, edits: both }] })
+          )
+      }))
+      const fiber = yield* Effect.forkChild(code.rename(AT, silent))
+      yield* Deferred.await(asked)
+      const check = yield* Effect.forkChild(code.diagnostics("src/windows.ts", silent))
+      yield* heard("didChange", ({ method }) => method === "textDocument/didChange")
+      yield* Deferred.succeed(gate, undefined)
+      assert.deepStrictEqual((yield* Fiber.join(fiber)).files, ["src/windows.ts"])
+      yield* Fiber.interrupt(check)
     }).pipe(Effect.provide(services)))
 })

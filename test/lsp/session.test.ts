@@ -18,6 +18,25 @@ const messageOf = <A>(call: Effect.Effect<A, { readonly message: string }>) =>
   Effect.map(Effect.flip(call), ({ message }) => message)
 
 describe("a session", () => {
+  it.effect("is not begun with a server that counts in bytes, though it was not offered", () =>
+    Effect.gen(function*() {
+      const { code } = yield* open({
+        ...hover,
+        initialize: () => Effect.succeed({ capabilities: { ...Support.capabilities, positionEncoding: "utf-8" } })
+      })
+      assert.include(yield* messageOf(code.hover(AT, silent)), "it counts characters in another way than UTF-16")
+    }).pipe(Effect.provide(services)))
+
+  it.effect("shows places with numbers beyond all files as the last one that the protocol knows", () =>
+    Effect.gen(function*() {
+      const { code } = yield* open((_, uri) => ({
+        "textDocument/definition": () => Effect.succeed([{ uri: uri("src/report.ts"), range: range(1e300, -1, 1) }])
+      }))
+      assert.deepStrictEqual((yield* code.definition(AT, silent)).locations, [
+        { file: "src/report.ts", line: 2 ** 31, column: 1 }
+      ])
+    }).pipe(Effect.provide(services)))
+
   it.effect("begins with initialize, the settings and the document that is asked about", () =>
     Effect.gen(function*() {
       const { code, project, received, starts, uri } = yield* open(hover)
@@ -125,12 +144,20 @@ describe("a session", () => {
       project.write("src/new.ts", "export {}")
       project.write("src/windows.ts", "export {}")
       project.write("node_modules/left/package.json", "{}")
+      project.write("node_modules/left/other.json", "{}")
+      project.write("node_modules/@scope/right/package.json", "{}")
       project.write("data/größe.json", "{}")
       rmSync(project.path("src/broken.ts"))
       const told = yield* events
       assert.deepStrictEqual(
-        told.filter((event) => /new|windows|left|größe|gr%|broken/.test(event)),
-        [`1 ${uri("data/größe.json")}`, `1 ${uri("src/new.ts")}`, `3 ${uri("src/broken.ts")}`]
+        told.filter((event) => /new|windows|left|right|größe|gr%|broken/.test(event)),
+        [
+          `1 ${uri("data/größe.json")}`,
+          `1 ${uri("node_modules/@scope/right/package.json")}`,
+          `1 ${uri("node_modules/left/package.json")}`,
+          `1 ${uri("src/new.ts")}`,
+          `3 ${uri("src/broken.ts")}`
+        ]
       )
       yield* ask("client/unregisterCapability", {
         unregisterations: [
