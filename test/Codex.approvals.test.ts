@@ -335,8 +335,14 @@ describe("a question of codex", () => {
         method: "applyPatchApproval",
         params: {}
       })
-      assert.deepStrictEqual(last().answers(0), [{ id: 0, result: { decision: "denied" } }])
-      assert.deepStrictEqual(last().answers(1), [{ id: 1, result: { decision: "denied" } }])
+      assert.deepStrictEqual(last().answers(0), [{
+        id: 0,
+        result: { decision: { denied: { rejection: "declined" } } }
+      }])
+      assert.deepStrictEqual(last().answers(1), [{
+        id: 1,
+        result: { decision: { denied: { rejection: "declined" } } }
+      }])
       yield* say(turnCompleted())
     }))
 

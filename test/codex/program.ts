@@ -86,7 +86,7 @@ const launch = (file: string, args: ReadonlyArray<string>, options: Options): Pr
   const proc = spawn(command, rest, {
     stdio: ["pipe", "pipe", "pipe"],
     cwd: options.cwd,
-    env: { ...process.env, ...Child.environment, TERM: "xterm", [MARK]: id, ...options.env }
+    env: { ...process.env, ...Child.environment, TERM: "xterm", NO_COLOR: undefined, [MARK]: id, ...options.env }
   })
   let out = ""
   let err = ""

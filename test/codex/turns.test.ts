@@ -53,15 +53,19 @@ describe("a turn of the real codex", () => {
   it.live("tells what a command prints while it runs", () =>
     Effect.gen(function*() {
       const { codex, folder } = yield* open(
-        Scenarios.command("echo first; while [ ! -e go ]; do sleep 0.05; done; echo last")
+        // what is printed before codex follows the command comes only with its end
+        Scenarios.command(
+          "while [ ! -e begin ]; do sleep 0.05; done; echo first; while [ ! -e go ]; do sleep 0.05; done; echo last"
+        )
       )
       const thread = yield* codex.thread({ approvalPolicy: "never", sandbox: "danger-full-access" })
       const printed = yield* Deferred.make<void>()
       const turn = yield* thread.stream("Run it").pipe(
         Stream.tap((event) =>
-          event._tag === "ToolOutput" && event.text.includes("first")
-            ? Deferred.succeed(printed, undefined)
-            : Effect.void
+          Effect.sync(() => {
+            if (event._tag === "ToolStart") writeFileSync(join(folder, "begin"), "")
+            if (event._tag === "ToolOutput" && event.text.includes("first")) Deferred.doneUnsafe(printed, Effect.void)
+          })
         ),
         Stream.runCollect,
         Effect.forkChild

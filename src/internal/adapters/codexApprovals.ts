@@ -258,8 +258,8 @@ const declined = new Map<string, unknown>([
   ["item/permissions/requestApproval", { permissions: {}, scope: "turn" }],
   ["item/tool/requestUserInput", { answers: {} }],
   ["mcpServer/elicitation/request", { action: "decline", content: null, _meta: null }],
-  ["applyPatchApproval", { decision: "denied" }],
-  ["execCommandApproval", { decision: "denied" }]
+  ["applyPatchApproval", { decision: { denied: { rejection: "declined" } } }],
+  ["execCommandApproval", { decision: { denied: { rejection: "declined" } } }]
 ])
 
 /**
