@@ -413,7 +413,8 @@ export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", {
 export const PlanDelta = Schema.TaggedStruct("PlanDelta", { ...ItemId, text: Schema.String })
 
 /**
- * Schema for the end of a message, of reasoning or of a plan, with its whole text. One that was cut off by the end of the
+ * Schema for the end of a message, of reasoning or of a plan, with its whole text; of reasoning that is its summary, where
+ * there is one. One that was cut off by the end of the
  * turn is `cancelled`, and has the text that came.
  *
  * @category schemas

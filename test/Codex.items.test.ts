@@ -63,7 +63,7 @@ describe("text", () => {
         { _tag: "ReasoningDelta", itemId: "r", kind: "summary", part: 0, text: "**First**" },
         { _tag: "ReasoningDelta", itemId: "r", kind: "summary", part: 1, text: "**Then**" },
         { _tag: "ReasoningDelta", itemId: "r", kind: "raw", part: 0, text: "raw" },
-        { _tag: "TextEnd", itemId: "r", kind: "reasoning", status: "completed", text: "**First**\n**Then**\nraw" },
+        { _tag: "TextEnd", itemId: "r", kind: "reasoning", status: "completed", text: "**First**\n**Then**" },
         { _tag: "TextDelta", itemId: "m", text: "Before. " },
         { _tag: "PlanDelta", itemId: "p", text: "- one\n" },
         { _tag: "TextDelta", itemId: "m", text: "After." },
@@ -113,7 +113,8 @@ describe("text", () => {
       completed(message("m", "Hello"))
     ], "Hello"],
     ["that is empty", "m", [started(message("m", "")), completed(message("m", ""))], ""],
-    ["of reasoning without deltas", "r", [completed(reasoning(["one", "two"], ["raw"]))], "one\ntwo\nraw"],
+    ["of reasoning without deltas", "r", [completed(reasoning(["one", "two"]))], "one\ntwo"],
+    ["of reasoning without a summary", "r", [completed(reasoning([], ["raw", "more"]))], "raw\nmore"],
     ["of reasoning whose second part was not reported", "r", [
       started(reasoning([])),
       thought(0, "one"),

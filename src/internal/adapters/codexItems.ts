@@ -77,8 +77,12 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     }
   }
 
-  const whole = ({ parts }: OpenText) =>
-    [...parts].toSorted(([a], [b]) => rankOf(a) - rankOf(b)).map(([, pieces]) => pieces.join("")).join("\n")
+  /** All of a text; of reasoning the summary, where there is one. */
+  const whole = ({ parts }: OpenText) => {
+    const all = [...parts].toSorted(([a], [b]) => partOf(a) - partOf(b))
+    const summary = all.filter(([part]) => part.startsWith("summary"))
+    return (summary.length > 0 ? summary : all).map(([, pieces]) => pieces.join("")).join("\n")
+  }
 
   const text = (itemId: string, text: string) => {
     add(openText(itemId, "text"), "", text)
@@ -183,8 +187,8 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
 /** A text of which nothing has come, or nothing that counts. */
 const isVoid = (item: Open): boolean => item.kind !== "tool" && item.parts.size === 0
 
-/** Summaries come before what is thought as it is, each in its order. */
-const rankOf = (part: string) => Number(/\d+$/.exec(part)?.[0] ?? 0) + (part.startsWith("raw") ? 1e6 : 0)
+/** The number of a part of reasoning, such as `summary1`. */
+const partOf = (part: string) => Number(/\d+$/.exec(part)?.[0] ?? 0)
 
 /** The text of the last message among items. @internal */
 export const lastMessage = (items: ReadonlyArray<unknown>): string | undefined => {
