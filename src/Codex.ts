@@ -29,6 +29,7 @@ import type { Thread as InternalThread } from "./internal/adapters/codexThread.t
 import { makeThread } from "./internal/adapters/codexThread.ts"
 import type { DynamicTools } from "./internal/adapters/codexTools.ts"
 import { makeDynamicTools } from "./internal/adapters/codexTools.ts"
+import { own } from "./internal/bounded.ts"
 import type * as Peer from "./Peer.ts"
 import * as Process from "./Process.ts"
 import type * as Tap from "./Tap.ts"
@@ -242,7 +243,9 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const threads = new Set<InternalThread>()
   const closing = Deferred.makeUnsafe<void>()
   const closed = new Agent.AgentError({ reason: new Agent.Closed() })
-  let current: { readonly connection: Connection; readonly scope: Scope.Closeable; isOver: boolean } | undefined
+  let current: { readonly connection: Connection; readonly close: Effect.Effect<void>; isOver: boolean } | undefined
+  /** What ends each connection that has not ended, also those that are no longer used. */
+  const open = new Set<Effect.Effect<void>>()
 
   /** Ends a connection, and the turns on it, with a word on why. */
   const end = (over: NonNullable<typeof current>, error: Agent.TurnError) =>
@@ -256,7 +259,10 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const start = Effect.gen(function*() {
     const scope = yield* Scope.make()
     const connection = yield* makeConnection({
-      connect: connect(options),
+      connect: Effect.timeoutOrElse(connect(options), {
+        duration: orInfinity(options?.startTimeout ?? "30 seconds"),
+        orElse: () => Effect.fail(notStarted("there was no connection within `startTimeout`"))
+      }),
       clientInfo: options?.clientInfo ?? { name: "effect-stdio", title: "effect-stdio", version: "0.1.0" },
       approvals: provideApprovals(options?.approvals ?? {}, context),
       approvalTimeout: orInfinity(options?.approvalTimeout ?? "10 minutes"),
@@ -269,11 +275,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
       Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void),
       Effect.raceFirst(Effect.andThen(Deferred.await(closing), Effect.fail(closed)))
     )
-    const started = { connection, scope, isOver: false }
+    // by whoever comes first; others wait for it
+    const close: Effect.Effect<void> = yield* Effect.cached(
+      own(Effect.ensuring(Scope.close(scope, Exit.void), Effect.sync(() => open.delete(close))))
+    )
+    open.add(close)
+    const started = { connection, close, isOver: false }
     current = started
     yield* connection.ended.pipe(
       Effect.flatMap((message) => end(started, { message, kind: "processExited" })),
-      Effect.ensuring(Scope.close(scope, Exit.void)),
+      Effect.ensuring(close),
       Effect.forkDetach
     )
     return connection
@@ -292,7 +303,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
       if (over?.connection !== connection) return Effect.void
       return Effect.ensuring(
         end(over, { message: "codex did not do what it was asked, and was ended", kind: "noAnswer" }),
-        Scope.close(over.scope, Exit.void)
+        over.close
       )
     })
 
@@ -305,9 +316,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
         concurrency: "unbounded",
         discard: true
       })
-      if (current === undefined) return
-      current.isOver = true
-      yield* Scope.close(current.scope, Exit.void)
+      if (current !== undefined) current.isOver = true
+      yield* Effect.forEach(open, (close) => close, { concurrency: "unbounded", discard: true })
       current = undefined
     })
   )
@@ -326,7 +336,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
       quietTimeout: Duration.fromInputUnsafe(threadOptions?.quietTimeout ?? "5 minutes"),
       interruptTimeout: Duration.fromInputUnsafe(threadOptions?.interruptTimeout ?? "5 seconds")
     })
-    yield* Effect.acquireRelease(
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    yield* Scope.provide(scope)(Effect.acquireRelease(
       Effect.sync(() => threads.add(internal)),
       () =>
         Effect.ensuring(
@@ -334,16 +345,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
           Effect.suspend(() => {
             threads.delete(internal)
             const id = internal.id()
-            if (current === undefined || id === undefined) return Effect.void
-            current.connection.detach(id)
+            if (current === undefined || !internal.detach(current.connection)) return Effect.void
             return current.connection.command("thread/unsubscribe", { threadId: id }).pipe(
               Effect.timeout(LAST_INTERRUPT),
               Effect.ignore
             )
           })
         )
-    )
-    const opened = yield* internal.open
+    ))
+    // one that could not be opened leaves nothing behind
+    const opened = yield* Effect.onError(internal.open, (cause) => Scope.close(scope, Exit.failCause(cause)))
     return { ...internal.agent, id: Effect.sync(() => internal.id() ?? opened) }
   })
 

@@ -57,6 +57,8 @@ export interface AgentEvents {
   readonly size: () => number
   /** Returns when no more than this many wait, or it has ended. */
   readonly below: (count: number) => Effect.Effect<void>
+  /** Whether somebody waits in `below`. */
+  readonly holdsBack: () => boolean
   /** Whoever waits in `below` goes on, now and from now on. */
   readonly letGo: () => void
   /** The events, for one consumer. */
@@ -68,6 +70,7 @@ export const makeAgentEvents = (): AgentEvents => {
   let waiting: Array<AgentEvent | Joined> = []
   let ended = false
   let free = false
+  let holds = false
   const more = Latch.makeUnsafe(false)
   const taken = Latch.makeUnsafe(false)
 
@@ -81,6 +84,7 @@ export const makeAgentEvents = (): AgentEvents => {
     const [first, ...rest] = waiting
     if (first !== undefined) {
       waiting = []
+      holds = false
       taken.openUnsafe()
       return Effect.succeed([finish(first), ...rest.map(finish)] as const)
     }
@@ -92,6 +96,7 @@ export const makeAgentEvents = (): AgentEvents => {
   const below = (count: number): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (waiting.length <= count || ended || free) return Effect.void
+      holds = true
       taken.closeUnsafe()
       return Effect.andThen(taken.await, below(count))
     })
@@ -105,6 +110,7 @@ export const makeAgentEvents = (): AgentEvents => {
     },
     size: () => waiting.length,
     below,
+    holdsBack: () => holds && !ended && !free,
     letGo: () => {
       free = true
       taken.openUnsafe()

@@ -57,8 +57,9 @@ export interface Connection {
   readonly command: (method: (typeof Protocol.commands)[number], params: object) => Effect.Effect<void, AgentError>
   /** Who hears of this conversation from now on. */
   readonly attach: (threadId: string, conversation: Conversation) => void
-  readonly detach: (threadId: string) => void
-  readonly isAttached: (threadId: string) => boolean
+  /** Says whether it was this one that heard of it. */
+  readonly detach: (threadId: string, conversation: Conversation) => boolean
+  readonly attached: (threadId: string) => Conversation | undefined
   /** The warnings that came when there was no turn to tell. */
   readonly warnings: (threadId: string) => ReadonlyArray<Protocol.Known>
   readonly conversations: () => Iterable<Conversation>
@@ -273,10 +274,8 @@ export const makeConnection = Effect.fnUntraced(function*(
     attach: (threadId, conversation) => {
       conversations.set(threadId, conversation)
     },
-    detach: (threadId) => {
-      conversations.delete(threadId)
-    },
-    isAttached: (threadId) => conversations.has(threadId),
+    detach: (threadId, conversation) => conversations.get(threadId) === conversation && conversations.delete(threadId),
+    attached: (threadId) => conversations.get(threadId),
     warnings: (threadId) => {
       const [mine, others] = Arr.partition(
         early,

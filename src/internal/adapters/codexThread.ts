@@ -13,7 +13,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Agent, AgentEvent, Input, InputPart, StreamOptions, TurnEnd, TurnError } from "../../Agent.ts"
-import { AgentError, Closed, NoTurn, TurnInProgress } from "../../Agent.ts"
+import { AgentError, Closed, NoTurn, Refused, TurnInProgress } from "../../Agent.ts"
 import { own } from "../bounded.ts"
 import type { Connection, Conversation } from "./codexConnection.ts"
 import type { CodexTurn } from "./codexTurn.ts"
@@ -44,6 +44,8 @@ export interface Thread {
   readonly open: Effect.Effect<string, AgentError>
   /** Interrupts the turn that is under way; after this time it has ended in any case. */
   readonly settle: (limit: Duration.Duration) => Effect.Effect<void>
+  /** Lets go of the conversation on this connection; says whether it had it. */
+  readonly detach: (connection: Connection) => boolean
   /** Ends the turn that is under way on a connection that is gone. */
   readonly lose: (connection: Connection, error: TurnError) => void
 }
@@ -85,7 +87,14 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
 
   /** Codex knows the conversation on this connection, or is told of it. */
   const attach = Effect.fnUntraced(function*(connection: Connection): Effect.fn.Return<string, AgentError> {
-    if (id !== undefined && connection.isAttached(id)) return id
+    const attached = id === undefined ? undefined : connection.attached(id)
+    if (id !== undefined && attached === conversation) return id
+    if (attached !== undefined) {
+      const message = "the conversation is open already: use that one, or close its scope first"
+      return yield* Effect.fail(
+        new AgentError({ reason: new Refused({ method: "thread/resume", code: -32600, message }) })
+      )
+    }
     if (id !== undefined && hasTurns) {
       yield* connection.request("thread/resume", { ...options.resume, threadId: id, excludeTurns: true })
     } else {
@@ -110,9 +119,9 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
       turn.events.letGo()
       // where it was asked for is known by then, and which turn it is
       const request = Effect.suspend(() =>
-        Effect.ignore(
-          running.connection?.command("turn/interrupt", { threadId: id, turnId: turn.id() }) ?? Effect.void
-        )
+        running.connection === undefined || Deferred.isDoneUnsafe(turn.ended)
+          ? Effect.void
+          : Effect.ignore(running.connection.command("turn/interrupt", { threadId: id, turnId: turn.id() }))
       )
       return Deferred.await(turn.started).pipe(
         Effect.andThen(request),
@@ -162,6 +171,12 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     }
   })
 
+  /** The consumer of any conversation holds up all of them. */
+  const isHeldBack = (connection: Connection) => {
+    for (const { turn } of connection.conversations()) if (turn()?.events.holdsBack()) return true
+    return false
+  }
+
   /** Nothing has been heard for long, while neither we nor the consumer held codex up. */
   const watchQuiet = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
     const limit = Duration.toMillis(options.quietTimeout)
@@ -172,14 +187,19 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         yield* Effect.sleep(left)
         continue
       }
+      // its events are still being taken
+      if (Deferred.isDoneUnsafe(turn.ended)) return
       conversation.touch()
-      if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING) continue
+      if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING || isHeldBack(connection)) continue
       const found = yield* look(turn, connection).pipe(
         // who refuses is alive
         Effect.catchReason("AgentError", "Refused", () => Effect.undefined),
         Effect.option
       )
       if (Option.isNone(found)) {
+        if (Deferred.isDoneUnsafe(turn.ended)) return
+        // the answer may be among what is not read
+        if (isHeldBack(connection)) continue
         const message = `nothing was heard for ${Duration.format(options.quietTimeout)}, and codex does not answer`
         return yield* unheard(turn, connection, { message, kind: "noAnswer" })
       }
@@ -239,16 +259,23 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         if (isClosed) return yield* Effect.fail(new AgentError({ reason: new Closed() }))
         if (current !== undefined) return yield* Effect.fail(new AgentError({ reason: new TurnInProgress() }))
         const turn = makeCodexTurn(() => {
-          current = undefined
+          // whoever waits for a turn that never was may end it late
+          if (current?.turn === turn) current = undefined
+          // also one whose request had no answer
+          if (turn.id() !== undefined) hasTurns = true
         })
         current = { turn, connection: undefined }
         yield* Effect.addFinalizer(() => leave(turn))
-        const exit = yield* Effect.exit(restore(begin(turn, input, streamOptions?.whenSlow)))
+        const exit = yield* Effect.exit(restore(
+          // an end that comes first is told at once
+          Effect.raceFirst(begin(turn, input, streamOptions?.whenSlow), Effect.asVoid(Deferred.await(turn.ended)))
+        ))
         if (Exit.isSuccess(exit) || current?.turn !== turn) return turn.events.stream
         const isSent = current.connection !== undefined
         const error = Option.getOrUndefined(Exit.findErrorOption(exit))
         // it may have begun all the same, when codex was asked and has not answered
-        if (!isSent || error?.reason._tag === "Refused") current = undefined
+        // nobody follows it; whoever interrupts it waits for its end
+        if (!isSent || error?.reason._tag === "Refused") turn.cut("failed")
         return yield* Effect.failCause(exit.cause)
       })
     )
@@ -304,13 +331,15 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     if (current?.connection === connection) current.turn.cut("failed", error)
   }
 
+  const detach: Thread["detach"] = (connection) => id !== undefined && connection.detach(id, conversation)
+
   const close = Effect.suspend(() => {
     if (isClosed) return Effect.void
     isClosed = true
     return settle(options.interruptTimeout)
   })
 
-  return { agent: { send, stream, steer, interrupt, close }, id: () => id, open, settle, lose }
+  return { agent: { send, stream, steer, interrupt, close }, id: () => id, open, settle, detach, lose }
 })
 
 const toInput = (input: Input): ReadonlyArray<InputPart> =>

@@ -58,7 +58,6 @@ export const makeDynamicTools = Effect.fnUntraced(function*<Tools extends Record
         onSome: ({ encodedResult, isFailure }) => outcome(!isFailure, textOf(encodedResult))
       })),
       Effect.catchCause((cause) => {
-        if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
         const error: Option.Option<unknown> = Cause.findErrorOption(cause)
         // what a tool declares to fail with is for the model; what it dies of is not
         return Option.isSome(error)
