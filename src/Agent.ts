@@ -666,8 +666,8 @@ export interface StreamOptions {
   /**
    * What happens while the events are not taken as fast as they come. `merge`: pieces of one text are joined, nothing is
    * lost, and memory grows with the text alone. `suspend`: the agent is not read, so that it waits, and memory stays as it
-   * is; its other conversations and the answers to our requests wait, too, until the events are taken or the turn is
-   * interrupted.
+   * is; its other conversations and the answers to our requests wait, too, until the events are taken or one of its
+   * turns is interrupted.
    *
    * @default "merge"
    */

@@ -240,6 +240,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
 ): Effect.fn.Return<Codex["Service"], never, Scope.Scope | R> {
   const context = yield* Effect.context<R>()
   const connecting = yield* Semaphore.make(1)
+  const startTimeout = orInfinity(options?.startTimeout ?? "30 seconds")
   const threads = new Set<InternalThread>()
   const closing = Deferred.makeUnsafe<void>()
   const closed = new Agent.AgentError({ reason: new Agent.Closed() })
@@ -259,18 +260,18 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const start = Effect.gen(function*() {
     const scope = yield* Scope.make()
     const connection = yield* makeConnection({
-      connect: Effect.timeoutOrElse(connect(options), {
-        duration: orInfinity(options?.startTimeout ?? "30 seconds"),
-        orElse: () => Effect.fail(notStarted("there was no connection within `startTimeout`"))
-      }),
+      connect: connect(options),
       clientInfo: options?.clientInfo ?? { name: "effect-stdio", title: "effect-stdio", version: "0.1.0" },
       approvals: provideApprovals(options?.approvals ?? {}, context),
       approvalTimeout: orInfinity(options?.approvalTimeout ?? "10 minutes"),
       callTimeout: options?.callTimeout ?? "30 seconds",
-      startTimeout: options?.startTimeout ?? "30 seconds",
       tools: options?.tools,
       tap: options?.tap
     }).pipe(
+      Effect.timeoutOrElse({
+        duration: startTimeout,
+        orElse: () => Effect.fail(notStarted(new Error(`it was not ready within ${Duration.format(startTimeout)}`)))
+      }),
       Scope.provide(scope),
       Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void),
       Effect.raceFirst(Effect.andThen(Deferred.await(closing), Effect.fail(closed)))

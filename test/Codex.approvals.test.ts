@@ -303,6 +303,19 @@ describe("a question of codex", () => {
       }))
   }
 
+  it.effect("is declined in time although its function cannot be interrupted", () =>
+    Effect.gen(function*() {
+      const { last, say, turn } = yield* Script.turn({
+        approvals: { command: () => Effect.uninterruptible(Effect.never) },
+        approvalTimeout: "1 minute"
+      })
+      yield* say(ask(COMMAND, command))
+      yield* Script.pass("1 minute")
+      assert.deepStrictEqual(last().answers(0), [{ id: 0, result: { decision: "decline" } }])
+      assert.deepInclude(Script.only(turn, "ApprovalSettled")[0], { decision: "decline", by: "timeout" })
+      yield* say(turnCompleted())
+    }))
+
   it.effect("waits without a limit when that is asked for", () =>
     Effect.gen(function*() {
       for (const approvalTimeout of [0, "Infinity"] as const) {

@@ -180,6 +180,25 @@ describe("a codex that ends while it is asked for a turn", () => {
       assert.deepStrictEqual(last().requests("thread/start"), [])
     }))
 
+  it.effect("and has said so is taken up, too, when nobody followed the turn any longer", () =>
+    Effect.gen(function*() {
+      const { answers, crash, last, open, say } = yield* Script.make()
+      const begin = answers["turn/start"] ?? Script.silent
+      answers["turn/start"] = Script.silent
+      const thread = yield* open()
+      const turn = yield* Script.follow(thread)
+      yield* say(Script.turnStarted())
+      yield* Effect.forkChild(Fiber.interrupt(turn.fiber), { startImmediately: true })
+      yield* crash(PANIC)
+      answers["turn/start"] = begin
+      const next = yield* Script.follow(thread)
+      assert.deepStrictEqual(last().requests("thread/resume"), [{ threadId: "thread-1", excludeTurns: true }])
+      assert.deepStrictEqual(last().requests("thread/start"), [])
+      assert.strictEqual(yield* thread.id, "thread-1")
+      yield* say(turnCompleted())
+      assert.strictEqual(Script.endOf(next).status, "completed")
+    }))
+
   it.effect("has begun none when it ends before, while it is told of the conversation", () =>
     Effect.gen(function*() {
       const { answers, crash, last, say, thread } = yield* Script.turn()
@@ -322,6 +341,18 @@ describe("a codex that does not start", () => {
       yield* Script.pass("1 second")
       assert.strictEqual((yield* Fiber.join(opening)).reason._tag, "NotStarted")
       assert.isTrue(last().isClosed())
+    }))
+
+  it.effect("because nobody can connect to it in time is one that does not start in time", () =>
+    Effect.gen(function*() {
+      const codex = yield* Codex.make({ connect: Effect.never, startTimeout: "10 seconds" })
+      const opening = yield* Effect.forkChild(Effect.flip(codex.version), { startImmediately: true })
+      yield* Script.pass("9999 millis")
+      assert.isUndefined(opening.pollUnsafe())
+      yield* Script.pass("1 millis", 1)
+      const error = yield* Fiber.join(opening)
+      assert.strictEqual(error.reason._tag, "NotStarted")
+      assert.include(error.message, "not ready within 10s")
     }))
 
   for (

@@ -183,6 +183,72 @@ describe("an interruption", () => {
       assert.isTrue(last().isClosed())
     }))
 
+  it.effect("of a turn that codex refuses returns at once, and is none of the next turn", () =>
+    Effect.gen(function*() {
+      const { answers, last, open, say } = yield* Script.make()
+      const begin = answers["turn/start"] ?? Script.silent
+      answers["turn/start"] = Script.silent
+      const thread = yield* open()
+      const turn = yield* Script.follow(thread)
+      const interruption = yield* start(thread.interrupt)
+      const request = last().received.find(({ method }) => method === "turn/start")
+      yield* say({ id: request?.id ?? "", error: { code: -32600, message: "no such model" } })
+      yield* Fiber.join(interruption)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(turn.fiber))).reason._tag, "Refused")
+      answers["turn/start"] = begin
+      const next = yield* Script.follow(thread)
+      yield* Script.pass("1 minute")
+      assert.deepStrictEqual(Script.tags(next), ["TurnStarted"])
+      assert.deepStrictEqual(last().requests("turn/interrupt"), [])
+      assert.isFalse(last().isClosed())
+      // there is still only one at a time
+      assert.strictEqual((yield* Effect.flip(thread.send("More"))).reason._tag, "TurnInProgress")
+      yield* say(turnCompleted())
+      assert.strictEqual(Script.endOf(next).status, "completed")
+    }))
+
+  it.effect("of a turn for which codex does not start returns at once, and is none of the next turn", () =>
+    Effect.gen(function*() {
+      const { answers, crash, generations, last, open, say } = yield* Script.make()
+      const thread = yield* open()
+      yield* crash()
+      const initialize = answers["initialize"] ?? Script.silent
+      answers["initialize"] = Script.silent
+      const turn = yield* Script.follow(thread)
+      const interruption = yield* start(thread.interrupt)
+      yield* crash()
+      yield* Fiber.join(interruption)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(turn.fiber))).reason._tag, "NotStarted")
+      answers["initialize"] = initialize
+      const next = yield* Script.follow(thread)
+      yield* Script.pass("1 minute")
+      assert.deepStrictEqual(Script.tags(next), ["TurnStarted"])
+      assert.strictEqual((yield* Effect.flip(thread.send("More"))).reason._tag, "TurnInProgress")
+      assert.strictEqual(generations.length, 3)
+      assert.isFalse(last().isClosed())
+      yield* say(turnCompleted({}, "thread-2"))
+      assert.strictEqual(Script.endOf(next).status, "completed")
+    }))
+
+  it.effect("that is cut off while codex still starts ends the turn, and the next one may follow", () =>
+    Effect.gen(function*() {
+      const { answers, crash, generations, open } = yield* Script.make()
+      const thread = yield* open()
+      yield* crash()
+      answers["initialize"] = Script.silent
+      const turn = yield* Script.follow(thread)
+      const interruption = yield* start(thread.interrupt)
+      yield* Script.pass("5 seconds")
+      yield* Fiber.join(interruption)
+      assert.strictEqual(Script.endOf(turn).status, "interrupted")
+      yield* Fiber.join(turn.fiber)
+      const next = yield* Script.follow(thread)
+      assert.isUndefined(next.fiber.pollUnsafe())
+      // nobody waits for the first start any longer
+      assert.isTrue(generations[1]?.isClosed())
+      yield* crash()
+    }))
+
   it.effect("of a codex that does not listen fails the turns of its other conversations", () =>
     Effect.gen(function*() {
       const { answers, open } = yield* Script.make()
@@ -375,6 +441,36 @@ describe("a codex whose scope is closed", () => {
       yield* Fiber.join(closing)
       yield* Fiber.join(version)
       assert.isTrue(script.last().isClosed())
+    }))
+
+  it.effect("while it is being ended, since it did not listen, waits for that", () =>
+    Effect.gen(function*() {
+      const script = yield* Script.make({ answers: { "turn/interrupt": Script.silent } })
+      const scope = yield* Scope.make()
+      let isGone = false
+      const connect = Effect.andThen(
+        Effect.addFinalizer(() =>
+          Effect.andThen(
+            Effect.sleep("2 seconds"),
+            Effect.sync(() => {
+              isGone = true
+            })
+          )
+        ),
+        script.connect
+      )
+      const codex = yield* Scope.provide(Codex.make({ connect }), scope)
+      const thread = yield* Scope.provide(codex.thread(), scope)
+      const turn = yield* Script.follow(thread)
+      yield* start(thread.interrupt)
+      yield* Script.pass("5 seconds")
+      const closing = yield* start(Scope.close(scope, Exit.void))
+      yield* Script.pass("1999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* Script.pass("1 millis", 1)
+      yield* Fiber.join(closing)
+      assert.isTrue(isGone)
+      assert.strictEqual(Script.endOf(turn).status, "interrupted")
     }))
 
   it.effect("that was never needed was never started", () =>

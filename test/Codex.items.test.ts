@@ -181,6 +181,29 @@ describe("text", () => {
       ])
     }))
 
+  it.effect("that comes after its end is dropped, of every kind", () =>
+    Effect.gen(function*() {
+      const reasoning = { type: "reasoning", id: "r", summary: ["so"], content: [] }
+      const { end, events } = yield* eventsOf(
+        completed(message("m", "Hello")),
+        completed({ type: "plan", id: "p", text: "- more" }),
+        completed(reasoning),
+        delta("m", "lo"),
+        notification("item/plan/delta", { itemId: "p", delta: "more" }),
+        notification("item/reasoning/summaryTextDelta", { itemId: "r", delta: "o", summaryIndex: 0 }),
+        notification("item/reasoning/textDelta", { itemId: "r", delta: "o", contentIndex: 0 })
+      )
+      assert.deepStrictEqual(events.map(({ _tag }) => _tag), [
+        "TextDelta",
+        "TextEnd",
+        "PlanDelta",
+        "TextEnd",
+        "ReasoningDelta",
+        "TextEnd"
+      ])
+      assert.strictEqual(end.text, "Hello")
+    }))
+
   it.effect("of the turn is the last message, not what came before or between", () =>
     Effect.gen(function*() {
       const { end } = yield* eventsOf(
@@ -383,6 +406,14 @@ describe("a tool", () => {
       const item = { type: "commandExecution", id: "t", command: "ls", cwd: "/p", status: "completed" }
       const { events } = yield* eventsOf(started(item), completed(item), completed(item))
       assert.deepStrictEqual(events.map(({ _tag }) => _tag), ["ToolStart", "ToolEnd"])
+    }))
+
+  it.effect("has no output after its end", () =>
+    Effect.gen(function*() {
+      const item = { type: "commandExecution", id: "t", command: "ls", cwd: "/p", status: "completed" }
+      const output = (delta: string) => notification("item/commandExecution/outputDelta", { itemId: "t", delta })
+      const { events } = yield* eventsOf(started(item), output("a"), completed(item), output("b"))
+      assert.deepStrictEqual(events.map(({ _tag }) => _tag), ["ToolStart", "ToolOutput", "ToolEnd"])
     }))
 
   it.effect("without any of the members that it should have is none the less told of", () =>

@@ -36,10 +36,11 @@ const Telling = Tool.make("telling", {
   failureMode: "return"
 })
 const Broken = Tool.make("broken", { description: "Has a bug", success: Schema.String })
+const Interrupting = Tool.make("interrupting", { description: "Interrupts itself" })
 const Waiting = Tool.make("waiting", { description: "Never returns" })
 const Asking = Tool.make("asking", { description: "Asks codex", success: Schema.Unknown })
 
-const toolkit = Toolkit.make(Weather, Silent, Refusing, Plain, Telling, Broken, Waiting, Asking)
+const toolkit = Toolkit.make(Weather, Silent, Refusing, Plain, Telling, Broken, Interrupting, Waiting, Asking)
 
 /** A turn of a codex that has these tools. */
 const turn = Effect.gen(function*() {
@@ -53,6 +54,7 @@ const turn = Effect.gen(function*() {
       plain: () => Effect.fail("it is late"),
       telling: () => Effect.fail(new NoSuchCity({ city: "Atlantis" })),
       broken: () => Effect.die(new Error("the secret of the house")),
+      interrupting: () => Effect.interrupt,
       waiting: () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined)),
       asking: () =>
         Effect.flatMap(script.codex.peer, (peer) => peer.call("thread/read", { threadId: "thread-1" })).pipe(
@@ -102,6 +104,7 @@ describe("tools of ours", () => {
       ["a failure that is no error", "refusing", {}, false, "{\"why\":\"it is late\"}"],
       ["a failure that is a word", "plain", {}, false, "it is late"],
       ["the like for a bug, which is not for the model", "broken", {}, false, "the tool failed"],
+      ["the like for one that interrupts itself", "interrupting", {}, false, "the tool failed"],
       ["that there is none of the name", "nonsense", {}, false, "there is no tool nonsense"],
       [
         "that there is none with the name of a member of all objects",

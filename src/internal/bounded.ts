@@ -20,3 +20,10 @@ export const within = (limit: number, effect: Effect.Effect<unknown>): Effect.Ef
         Effect.sync(() => fiber.interruptUnsafe())
       )
   ))
+
+/** Waits for an effect; whoever is interrupted meanwhile does not wait for one that cannot be. @internal */
+export const leavable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.flatMap(
+    Effect.forkDetach(effect, { startImmediately: true }),
+    (fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))
+  )

@@ -21,7 +21,7 @@ import type { Message } from "./frames.ts"
 import { makeFrameReader } from "./frames.ts"
 import * as Os from "./os.ts"
 
-const LIMIT = Duration.seconds(15)
+const LIMIT = Duration.seconds(30)
 
 /** The path of a file of the project. */
 export const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url))

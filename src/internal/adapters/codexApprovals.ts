@@ -8,10 +8,10 @@ import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Approval, ApprovalInfo, Approvals, ApprovalSettled, Decision } from "../../Agent.ts"
+import { leavable } from "../bounded.ts"
 import { serverRequests } from "./codexProtocol.ts"
 
 /** @internal */
@@ -193,13 +193,6 @@ const elicitation: Kind<
   declined: "decline"
 }
 
-/** One that cannot be interrupted is left behind. */
-const letGo = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.flatMap(
-    Effect.forkDetach(effect, { startImmediately: true }),
-    (fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))
-  )
-
 const isToolApproval = (params: ElicitationParams) => params._meta?.codex_approval_kind === "mcp_tool_call"
 
 const ask = <P extends { readonly threadId: string; readonly turnId?: string | null }, A extends Approval, D>(
@@ -217,7 +210,7 @@ const ask = <P extends { readonly threadId: string; readonly turnId?: string | n
   const handler = kind.handler(approvals)
   const answer = handler === undefined
     ? Effect.succeed(toAnswer(kind.declined, "default"))
-    : letGo(Effect.suspend(() => handler(approval, info))).pipe(
+    : leavable(Effect.suspend(() => handler(approval, info))).pipe(
       Effect.map((decision) => toAnswer(decision, "handler")),
       Effect.timeoutOrElse({
         duration: timeout,

@@ -40,7 +40,6 @@ export interface Options {
   readonly approvals: Approvals
   readonly approvalTimeout: Duration.Input
   readonly callTimeout: Duration.Input
-  readonly startTimeout: Duration.Input
   readonly tools: DynamicTools | undefined
   readonly tap: Tap.Tap | undefined
 }
@@ -62,7 +61,10 @@ export interface Connection {
   readonly attached: (threadId: string) => Conversation | undefined
   /** The warnings that came when there was no turn to tell. */
   readonly warnings: (threadId: string) => ReadonlyArray<Protocol.Known>
-  readonly conversations: () => Iterable<Conversation>
+  /** Whether the consumer of any conversation holds up all of them. */
+  readonly isHeldBack: () => boolean
+  /** Reads on, whoever's consumer is behind: from now on what waits for it is joined. */
+  readonly letGo: () => void
   /** Whether a request has found it closed. */
   readonly isOver: () => boolean
   /** Why nothing more will come. */
@@ -129,12 +131,14 @@ export const makeConnection = Effect.fnUntraced(function*(
     tell()
   }
 
+  const turns = () => [...conversations.values()].flatMap((conversation) => conversation.turn() ?? [])
+
   /** What concerns no conversation: warnings, and what was not known when this was written. */
   const onGlobal = (method: string, params: unknown, known: Protocol.Known | undefined) => {
     if (Protocol.ignored.has(method)) return
-    const turns = [...conversations.values()].flatMap((conversation) => conversation.turn() ?? [])
-    if (turns.length === 0) return known !== undefined && isWarning(known) ? keep(undefined, known) : undefined
-    for (const turn of turns) {
+    const running = turns()
+    if (running.length === 0) return known !== undefined && isWarning(known) ? keep(undefined, known) : undefined
+    for (const turn of running) {
       if (known === undefined) turn.unknown(method, params)
       else turn.known(known)
     }
@@ -260,7 +264,8 @@ export const makeConnection = Effect.fnUntraced(function*(
       experimentalApi: options.tools !== undefined,
       optOutNotificationMethods: Protocol.optedOut
     }
-  }, { timeout: options.startTimeout }).pipe(
+    // the whole start has a limit
+  }, { timeout: "Infinity" }).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Protocol.results.initialize)),
     Effect.mapError((cause) => new AgentError({ reason: new NotStarted({ cause, hint: HINT }) }))
   )
@@ -287,7 +292,8 @@ export const makeConnection = Effect.fnUntraced(function*(
       early = others
       return mine
     },
-    conversations: () => conversations.values(),
+    isHeldBack: () => turns().some(({ events }) => events.holdsBack()),
+    letGo: () => turns().forEach(({ events }) => events.letGo()),
     isOver: () => isOver,
     // what stands behind the connection says more than that the input has ended
     ended: Effect.andThen(

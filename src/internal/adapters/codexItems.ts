@@ -55,6 +55,7 @@ export interface Items {
 /** @internal */
 export const makeItems = (push: (event: AgentEvent) => void): Items => {
   const open = new Map<string, Open>()
+  /** Nothing more is told of these, unless they start again. */
   const ended = new Set<string>()
   let lastText = ""
 
@@ -85,16 +86,19 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
   }
 
   const text = (itemId: string, text: string) => {
+    if (ended.has(itemId)) return
     add(openText(itemId, "text"), "", text)
     push({ _tag: "TextDelta", itemId, text })
   }
 
   const plan = (itemId: string, text: string) => {
+    if (ended.has(itemId)) return
     add(openText(itemId, "plan"), "", text)
     push({ _tag: "PlanDelta", itemId, text })
   }
 
   const reasoning = (itemId: string, kind: "summary" | "raw", part: number, text: string) => {
+    if (ended.has(itemId)) return
     add(openText(itemId, "reasoning"), kind + part, text)
     push({ _tag: "ReasoningDelta", itemId, kind, part, text })
   }
@@ -125,15 +129,19 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     }
   }
 
+  const close = (itemId: string) => {
+    open.delete(itemId)
+    ended.add(itemId)
+  }
+
   const complete = (item: Item) => {
     const { id, type } = item
     if (IGNORED.has(type)) return
     const kind = TEXTS[type]
     if (ended.has(id)) return
-    ended.add(id)
     if (kind === undefined) {
       if (!open.has(id)) push(toolStart(item))
-      open.delete(id)
+      close(id)
       return push(toolEnd(item))
     }
     if (kind === "reasoning") {
@@ -150,7 +158,7 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
       catchUp(id, kind, [{ part: "", text: stringOf(item["text"]), emit }])
     }
     const final = whole(openText(id, kind))
-    open.delete(id)
+    close(id)
     if (kind === "text") lastText = final
     push({ _tag: "TextEnd", itemId: id, kind, status: "completed", text: final })
   }
@@ -161,7 +169,9 @@ export const makeItems = (push: (event: AgentEvent) => void): Items => {
     text,
     plan,
     reasoning,
-    output: (itemId, text) => push({ _tag: "ToolOutput", itemId, text }),
+    output: (itemId, text) => {
+      if (!ended.has(itemId)) push({ _tag: "ToolOutput", itemId, text })
+    },
     retry: () => {
       for (const [itemId, item] of open) {
         if (item.kind === "tool" || isVoid(item)) continue

@@ -115,8 +115,9 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
   const interruptTurn = (running: Running, limit: Duration.Duration) =>
     own(Effect.suspend(() => {
       const { turn } = running
-      // what codex says must be read for that
+      // what codex says must be read for that, whoever's consumer holds it up
       turn.events.letGo()
+      running.connection?.letGo()
       // where it was asked for is known by then, and which turn it is
       const request = Effect.suspend(() =>
         running.connection === undefined || Deferred.isDoneUnsafe(turn.ended)
@@ -171,12 +172,6 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
     }
   })
 
-  /** The consumer of any conversation holds up all of them. */
-  const isHeldBack = (connection: Connection) => {
-    for (const { turn } of connection.conversations()) if (turn()?.events.holdsBack()) return true
-    return false
-  }
-
   /** Nothing has been heard for long, while neither we nor the consumer held codex up. */
   const watchQuiet = Effect.fnUntraced(function*(turn: CodexTurn, connection: Connection) {
     const limit = Duration.toMillis(options.quietTimeout)
@@ -190,7 +185,7 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
       // its events are still being taken
       if (Deferred.isDoneUnsafe(turn.ended)) return
       conversation.touch()
-      if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING || isHeldBack(connection)) continue
+      if (turn.waitsForUs() > 0 || turn.events.size() > MAX_WAITING || connection.isHeldBack()) continue
       const found = yield* look(turn, connection).pipe(
         // who refuses is alive
         Effect.catchReason("AgentError", "Refused", () => Effect.undefined),
@@ -199,7 +194,7 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
       if (Option.isNone(found)) {
         if (Deferred.isDoneUnsafe(turn.ended)) return
         // the answer may be among what is not read
-        if (isHeldBack(connection)) continue
+        if (connection.isHeldBack()) continue
         const message = `nothing was heard for ${Duration.format(options.quietTimeout)}, and codex does not answer`
         return yield* unheard(turn, connection, { message, kind: "noAnswer" })
       }
@@ -246,7 +241,6 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         (_, error) => Effect.suspend(() => turn.guess() ? Effect.void : Effect.fail(error))
       )
     )
-    hasTurns = true
     connection.warnings(threadId).forEach(turn.known)
     yield* Effect.forkScoped(watchIdle(turn, connection))
     yield* Effect.forkScoped(watchQuiet(turn, connection))
@@ -261,7 +255,7 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         const turn = makeCodexTurn(() => {
           // whoever waits for a turn that never was may end it late
           if (current?.turn === turn) current = undefined
-          // also one whose request had no answer
+          // codex remembers the conversation from then on, also where its answer never came
           if (turn.id() !== undefined) hasTurns = true
         })
         current = { turn, connection: undefined }
@@ -273,8 +267,7 @@ export const makeThread = Effect.fnUntraced(function*(options: Options): Effect.
         if (Exit.isSuccess(exit) || current?.turn !== turn) return turn.events.stream
         const isSent = current.connection !== undefined
         const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-        // it may have begun all the same, when codex was asked and has not answered
-        // nobody follows it; whoever interrupts it waits for its end
+        // there is no turn, which whoever interrupts it has to hear; one that codex was asked for may have begun all the same
         if (!isSent || error?.reason._tag === "Refused") turn.cut("failed")
         return yield* Effect.failCause(exit.cause)
       })

@@ -103,8 +103,9 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
     }
     // first of all: whoever waits may go on at once, leave the turn or start the next one
     onEnd()
-    Deferred.doneUnsafe(started, Exit.void)
+    // whoever waits for the start looks whether there is anything left to interrupt
     Deferred.doneUnsafe(ended, Exit.succeed(end))
+    Deferred.doneUnsafe(started, Exit.void)
     events.push(end)
     events.end()
   }
