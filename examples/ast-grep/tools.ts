@@ -9,12 +9,12 @@
 import * as McpServer from "effect/ai/McpServer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Mcp from "../../src/Mcp.ts"
 import { FileError } from "../shared/FileError.ts"
+import { hints } from "../shared/hints.ts"
 import { AstGrepError } from "./AstGrepError.ts"
 import type { OnProgress } from "./coverage.ts"
 import { LanguageInfo, languages } from "./languages.ts"
@@ -47,17 +47,6 @@ const query = {
   }))
 }
 
-/** Strict, so that a misspelled parameter is refused and not silently ignored. */
-const annotations = (title: string, changes: boolean) =>
-  Context.empty().pipe(
-    Context.add(Tool.Title, title),
-    Context.add(Tool.Readonly, !changes),
-    Context.add(Tool.Destructive, changes),
-    Context.add(Tool.Idempotent, !changes),
-    Context.add(Tool.OpenWorld, false),
-    Context.add(Tool.Strict, true)
-  )
-
 /**
  * Tool that finds code.
  *
@@ -75,7 +64,7 @@ export const SearchTool = Tool.make("search", {
   }),
   success: Page,
   failure: Failure
-}).annotateMerge(annotations("Find code by its structure", false))
+}).annotateMerge(hints("Find code by its structure", false))
 
 /**
  * Tool that rewrites code.
@@ -100,7 +89,7 @@ export const ReplaceTool = Tool.make("replace", {
   }),
   success: Replaced,
   failure: Failure
-}).annotateMerge(annotations("Rewrite code by its structure", true))
+}).annotateMerge(hints("Rewrite code by its structure", true))
 
 /**
  * Tool that lists the languages.
@@ -112,7 +101,7 @@ export const LanguagesTool = Tool.make("languages", {
   description: "List the languages that can be searched, their other names and the endings of their files.",
   parameters: Tool.EmptyParams,
   success: Schema.Struct({ languages: Schema.Array(LanguageInfo) })
-}).annotateMerge(annotations("List the languages", false))
+}).annotateMerge(hints("List the languages", false))
 
 /**
  * Toolkit with all tools.

@@ -9,11 +9,11 @@
 import * as McpServer from "effect/ai/McpServer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Mcp from "../../src/Mcp.ts"
+import { hints } from "../shared/hints.ts"
 import { Page } from "./pages.ts"
 import { Value } from "./values.ts"
 import { WorkbookError } from "./WorkbookError.ts"
@@ -22,17 +22,6 @@ import { type OnProgress, SheetList, Workbooks, Written } from "./Workbooks.ts"
 const File = Schema.String.annotate({
   description: "Path of an .xlsx or .xlsm file, relative to the server's folder, such as reports/budget.xlsx"
 })
-
-/** Strict, so that a misspelled parameter is refused and not silently ignored. */
-const annotations = (title: string, changes: boolean) =>
-  Context.empty().pipe(
-    Context.add(Tool.Title, title),
-    Context.add(Tool.Readonly, !changes),
-    Context.add(Tool.Destructive, changes),
-    Context.add(Tool.Idempotent, true),
-    Context.add(Tool.OpenWorld, false),
-    Context.add(Tool.Strict, true)
-  )
 
 /**
  * Tool that lists the sheets of a workbook.
@@ -46,7 +35,7 @@ export const ListSheets = Tool.make("list_sheets", {
   parameters: Schema.Struct({ file: File }),
   success: SheetList,
   failure: WorkbookError
-}).annotateMerge(annotations("List the sheets of a workbook", false))
+}).annotateMerge(hints("List the sheets of a workbook", false))
 
 /**
  * Tool that reads a page of a sheet.
@@ -73,7 +62,7 @@ export const ReadSheet = Tool.make("read_sheet", {
   }),
   success: Page,
   failure: WorkbookError
-}).annotateMerge(annotations("Read cells of a sheet", false))
+}).annotateMerge(hints("Read cells of a sheet", false))
 
 /**
  * Tool that writes cells of a sheet.
@@ -101,7 +90,7 @@ export const WriteCells = Tool.make("write_cells", {
   }),
   success: Written,
   failure: WorkbookError
-}).annotateMerge(annotations("Write cells of a sheet", true))
+}).annotateMerge(hints("Write cells of a sheet", true, { idempotent: true }))
 
 /**
  * Toolkit with all tools.

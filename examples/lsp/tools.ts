@@ -10,12 +10,12 @@
 import * as McpServer from "effect/ai/McpServer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Mcp from "../../src/Mcp.ts"
 import { FileError } from "../shared/FileError.ts"
+import { hints } from "../shared/hints.ts"
 import * as Code from "./Code.ts"
 import { LanguageServers, Status } from "./LanguageServers.ts"
 import { LspError } from "./LspError.ts"
@@ -42,17 +42,6 @@ const At = {
 
 const failure = Schema.Union([LspError, FileError])
 
-/** Strict, so that a misspelled parameter is refused and not silently ignored. */
-const annotations = (title: string, changes: boolean) =>
-  Context.empty().pipe(
-    Context.add(Tool.Title, title),
-    Context.add(Tool.Readonly, !changes),
-    Context.add(Tool.Destructive, changes),
-    Context.add(Tool.Idempotent, !changes),
-    Context.add(Tool.OpenWorld, false),
-    Context.add(Tool.Strict, true)
-  )
-
 /**
  * Tool that finds where a name is defined.
  *
@@ -64,7 +53,7 @@ export const Definition = Tool.make("definition", {
   parameters: Schema.Struct(At),
   success: Code.Locations,
   failure
-}).annotateMerge(annotations("Find a definition", false))
+}).annotateMerge(hints("Find a definition", false))
 
 /**
  * Tool that finds where a name is used.
@@ -84,7 +73,7 @@ export const References = Tool.make("references", {
   }),
   success: Code.Locations,
   failure
-}).annotateMerge(annotations("Find all uses of a name", false))
+}).annotateMerge(hints("Find all uses of a name", false))
 
 /**
  * Tool that tells the type and the documentation of a name.
@@ -97,7 +86,7 @@ export const Hover = Tool.make("hover", {
   parameters: Schema.Struct(At),
   success: Code.Hover,
   failure
-}).annotateMerge(annotations("Tell what a name is", false))
+}).annotateMerge(hints("Tell what a name is", false))
 
 /**
  * Tool that lists the symbols of a file.
@@ -110,7 +99,7 @@ export const DocumentSymbols = Tool.make("document_symbols", {
   parameters: Schema.Struct({ file: File }),
   success: Code.DocumentSymbols,
   failure
-}).annotateMerge(annotations("List the symbols of a file", false))
+}).annotateMerge(hints("List the symbols of a file", false))
 
 /**
  * Tool that finds symbols of a project by their names.
@@ -128,7 +117,7 @@ export const WorkspaceSymbols = Tool.make("workspace_symbols", {
   }),
   success: Code.WorkspaceSymbols,
   failure
-}).annotateMerge(annotations("Find symbols of the project", false))
+}).annotateMerge(hints("Find symbols of the project", false))
 
 /**
  * Tool that says what is wrong with a file.
@@ -142,7 +131,7 @@ export const Diagnostics = Tool.make("diagnostics", {
   parameters: Schema.Struct({ file: File }),
   success: Code.Diagnostics,
   failure
-}).annotateMerge(annotations("Check a file", false))
+}).annotateMerge(hints("Check a file", false))
 
 /**
  * Tool that renames a name everywhere.
@@ -164,7 +153,7 @@ export const Rename = Tool.make("rename", {
   }),
   success: Code.Renamed,
   failure
-}).annotateMerge(annotations("Rename a name", true))
+}).annotateMerge(hints("Rename a name", true))
 
 /**
  * Tool that says how it stands with the language servers.
@@ -176,7 +165,7 @@ export const ServerStatus = Tool.make("status", {
   description: "Say which language servers there are, whether they are installed, run or crashed, and what they do.",
   parameters: Tool.EmptyParams,
   success: Schema.Struct({ servers: Schema.Array(Status) })
-}).annotateMerge(annotations("Tell how the language servers are", false))
+}).annotateMerge(hints("Tell how the language servers are", false))
 
 /**
  * Toolkit with all tools.

@@ -9,26 +9,15 @@
 import * as McpServer from "effect/ai/McpServer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Mcp from "../../src/Mcp.ts"
 import { FileError } from "../shared/FileError.ts"
+import { hints } from "../shared/hints.ts"
 import type { Report } from "./live.ts"
 import { Bash, Diagnosis, Outcome, Shell } from "./Shell.ts"
 import { ShellError } from "./ShellError.ts"
-
-/** Strict, so that a misspelled parameter is refused and not silently ignored. */
-const annotations = (title: string, changes: boolean) =>
-  Context.empty().pipe(
-    Context.add(Tool.Title, title),
-    Context.add(Tool.Readonly, !changes),
-    Context.add(Tool.Destructive, changes),
-    Context.add(Tool.Idempotent, !changes),
-    Context.add(Tool.OpenWorld, changes),
-    Context.add(Tool.Strict, true)
-  )
 
 /**
  * Tool that runs a command.
@@ -54,7 +43,7 @@ export const Run = Tool.make("run", {
   }),
   success: Outcome,
   failure: Schema.Union([ShellError, FileError])
-}).annotateMerge(annotations("Run a command", true))
+}).annotateMerge(hints("Run a command", true, { openWorld: true }))
 
 /**
  * Tool that says which bash runs the commands.
@@ -66,7 +55,7 @@ export const WhichBash = Tool.make("which_bash", {
   description: "Say which bash runs the commands and how it was found.",
   success: Bash,
   failure: ShellError
-}).annotateMerge(annotations("Which bash runs the commands", false))
+}).annotateMerge(hints("Which bash runs the commands", false))
 
 /**
  * Tool that says what keeps commands from running as expected.
@@ -78,7 +67,7 @@ export const Diagnose = Tool.make("diagnose", {
   description: "Say where bash was looked for and what was found, its version, the folder, the timeouts and limits, " +
     "and how many commands run. Call it when commands do not run.",
   success: Diagnosis
-}).annotateMerge(annotations("What this server can run", false))
+}).annotateMerge(hints("What this server can run", false))
 
 /**
  * Toolkit with all tools.

@@ -1,18 +1,15 @@
 // The tools behind a connection: what they say of themselves, refusals, progress, and cancellation by the client.
 import { assert, describe, it, layer } from "@effect/vitest"
-import * as Mcp from "effect-stdio/Mcp"
-import * as TestKit from "effect-stdio/TestKit"
-import * as Transport from "effect-stdio/Transport"
-import * as Watchdog from "effect-stdio/Watchdog"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpTest from "effect/ai/McpTest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
 import * as Search from "../../examples/ast-grep/Search.ts"
 import { AstGrepTools } from "../../examples/ast-grep/tools.ts"
+import * as Mcp from "../utils/mcp.ts"
 import * as Project from "../utils/project.ts"
 import { services } from "./support.ts"
 
@@ -36,14 +33,7 @@ layer(services)("the tools", (it) => {
       const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
       const query = ["pattern", "language", "globs", "selector"]
       assert.deepStrictEqual(
-        tools.map((tool) => ({
-          name: tool.name,
-          annotations: JSON.parse(JSON.stringify(tool.annotations)) as unknown,
-          parameters: Object.keys(tool.inputSchema["properties"] ?? {}),
-          required: tool.inputSchema["required"],
-          excess: tool.inputSchema["additionalProperties"],
-          output: tool.outputSchema?.["type"]
-        })),
+        Mcp.described(tools),
         [
           {
             name: "search",
@@ -140,20 +130,19 @@ layer(services)("the tools", (it) => {
     }))
 })
 
-interface Message {
-  readonly id?: number
-  readonly method?: string
-  readonly params?: { readonly progressToken?: unknown; readonly progress?: number; readonly total?: number }
-  readonly result?: {
-    readonly isError?: boolean
-    readonly structuredContent?: { readonly matches?: ReadonlyArray<unknown> }
-  }
+/** The matches of the search that was answered last. */
+const lastMatches = (messages: ReadonlyArray<Mcp.Message>): ReadonlyArray<unknown> => {
+  const { structuredContent } = decodeSearched(messages.at(-1)?.result)
+  return structuredContent.matches
 }
 
-/** A server for a project, with a client that has said hello; `around` is called ahead of each file that is read. */
+const decodeSearched = Schema.decodeUnknownSync(
+  Schema.Struct({ structuredContent: Schema.Struct({ matches: Schema.Array(Schema.Unknown) }) })
+)
+
+/** A server for a project, with a client that has said hello; `before` is called ahead of each file that is read. */
 const start = Effect.fnUntraced(function*(before: (path: string) => Effect.Effect<void> = () => Effect.void) {
   const project = yield* Project.make
-  const wire = yield* TestKit.make()
   const fs = yield* FileSystem.FileSystem
   const search = yield* Search.make({ root: project.folder }).pipe(
     Effect.provideService(FileSystem.FileSystem, {
@@ -162,38 +151,10 @@ const start = Effect.fnUntraced(function*(before: (path: string) => Effect.Effec
       rename: (from, to) => Effect.andThen(before(to), fs.rename(from, to))
     })
   )
-  yield* Mcp.run({ name: "ast-grep", version: "1.0.0", registrations: AstGrepTools }).pipe(
-    Effect.provide([
-      Layer.succeed(Transport.Transport, wire.transport),
-      Watchdog.layerNone,
-      Logger.layer([]),
-      Layer.succeed(Search.Search, search)
-    ]),
-    Effect.forkScoped
+  const session = yield* Mcp.session(
+    AstGrepTools.pipe(Layer.provide(Layer.succeed(Search.Search, search)))
   )
-  /** Waits for the reply to a request and returns all messages up to it. */
-  const until = (id: number): Effect.Effect<ReadonlyArray<Message>> =>
-    Effect.flatMap(wire.sent, (sent) => {
-      const messages = sent as ReadonlyArray<Message>
-      const at = messages.findIndex((message) => message.id === id && message.method === undefined)
-      return at < 0 ? Effect.andThen(wire.next, until(id)) : Effect.succeed(messages.slice(0, at + 1))
-    })
-  const call = (id: number, name: string, args: object, meta?: object) =>
-    wire.receive({ id, method: "tools/call", params: { name, arguments: args, ...(meta && { _meta: meta }) } })
-  yield* wire.receive({
-    id: 0,
-    method: "initialize",
-    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } }
-  })
-  yield* until(0)
-  yield* wire.receive({ method: "notifications/initialized" })
-  return {
-    project,
-    until,
-    call,
-    receive: wire.receive,
-    cancel: (requestId: number) => wire.receive({ method: "notifications/cancelled", params: { requestId } })
-  }
+  return { ...session, project }
 })
 
 describe("the ast-grep server", () => {
@@ -205,11 +166,7 @@ describe("the ast-grep server", () => {
       for (const [index, [name, args]] of calls.entries()) {
         yield* call(index + 1, name, args, { progressToken: name })
         const messages = yield* until(index + 1)
-        const progress = messages.filter(({ params }) => params?.progressToken === name).map(({ params }) => params)
-        assert.deepStrictEqual(
-          progress.map((params) => [params?.progress, params?.total]),
-          [1, 2, 3, 4, 5].map((done) => [done, 5])
-        )
+        assert.deepStrictEqual(Mcp.progressOf(messages, name), [1, 2, 3, 4, 5].map((done) => ({ done, total: 5 })))
       }
     }).pipe(Effect.provide(services)))
 
@@ -242,13 +199,13 @@ describe("the ast-grep server", () => {
         yield* Deferred.await(reached)
         // another call is answered meanwhile
         yield* server.call(2, "search", { ...search, globs: ["windows.ts"] })
-        assert.lengthOf((yield* server.until(2)).at(-1)?.result?.structuredContent?.matches ?? [], 2)
+        assert.lengthOf(lastMatches(yield* server.until(2)), 2)
         yield* server.cancel(1)
         yield* Deferred.await(gone)
         yield* server.call(3, "search", search)
         const messages = yield* server.until(3)
         assert.deepStrictEqual(messages.map(({ id }) => id), [0, 2, 3])
-        assert.lengthOf(messages.at(-1)?.result?.structuredContent?.matches ?? [], 6)
+        assert.lengthOf(lastMatches(messages), 6)
         // the next write waits until the cancelled one has cleaned up
         yield* server.call(4, "replace", { ...search, rewrite: "show($A)", globs: ["nothing"], dryRun: false })
         yield* server.until(4)

@@ -1,66 +1,24 @@
 // The tools behind a connection: progress, and cancellation by the client.
 import { assert, describe, it } from "@effect/vitest"
-import * as Mcp from "effect-stdio/Mcp"
-import * as TestKit from "effect-stdio/TestKit"
-import * as Transport from "effect-stdio/Transport"
-import * as Watchdog from "effect-stdio/Watchdog"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import { Buffer } from "node:buffer"
 import { ExcelTools } from "../../examples/excel/tools.ts"
 import * as Workbooks from "../../examples/excel/Workbooks.ts"
+import * as Mcp from "../utils/mcp.ts"
 import { addManyRows, aroundParsing, type Before, Folder, leftovers, watchChanges } from "./support.ts"
-
-interface Message {
-  readonly id?: number
-  readonly method?: string
-  readonly params?: { readonly progressToken?: unknown; readonly progress?: number; readonly total?: number }
-  readonly result?: { readonly isError?: boolean; readonly structuredContent?: unknown }
-}
 
 /** A server for the root folder, with a client that has said hello. */
 const start = Effect.fnUntraced(function*(before: Before = () => Effect.void) {
   const { root } = yield* Folder
-  const wire = yield* TestKit.make()
   const fs = yield* FileSystem.FileSystem
   const workbooks = yield* Workbooks.make({ root }).pipe(
     Effect.provideService(FileSystem.FileSystem, watchChanges(fs, before))
   )
-  yield* Mcp.run({ name: "excel", version: "1.0.0", registrations: ExcelTools }).pipe(
-    Effect.provide([
-      Layer.succeed(Transport.Transport, wire.transport),
-      Watchdog.layerNone,
-      Logger.layer([]),
-      Layer.succeed(Workbooks.Workbooks, workbooks)
-    ]),
-    Effect.forkScoped
-  )
-  const sent = Effect.map(wire.sent, (messages) => messages as ReadonlyArray<Message>)
-  /** Waits for the reply to a request and returns all messages up to it. */
-  const until = (id: number): Effect.Effect<ReadonlyArray<Message>> =>
-    Effect.flatMap(sent, (messages) => {
-      const at = messages.findIndex((message) => message.id === id && message.method === undefined)
-      return at < 0 ? Effect.andThen(wire.next, until(id)) : Effect.succeed(messages.slice(0, at + 1))
-    })
-  const call = (id: number, name: string, args: object, meta?: object) =>
-    wire.receive({ id, method: "tools/call", params: { name, arguments: args, ...(meta && { _meta: meta }) } })
-  yield* wire.receive({
-    id: 0,
-    method: "initialize",
-    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } }
-  })
-  yield* until(0)
-  yield* wire.receive({ method: "notifications/initialized" })
-  return {
-    sent,
-    until,
-    call,
-    cancel: (requestId: number) => wire.receive({ method: "notifications/cancelled", params: { requestId } })
-  }
+  return yield* Mcp.session(ExcelTools.pipe(Layer.provide(Layer.succeed(Workbooks.Workbooks, workbooks))))
 })
 
 const write = (value: unknown) => ({ file: "busy.xlsx", sheet: "Busy", cells: [{ cell: "A1", value }] })
@@ -75,13 +33,13 @@ describe("the Excel server", () => {
       for (const [index, [name, args]] of calls.entries()) {
         yield* server.call(index + 1, name, args, { progressToken: name })
         const messages = yield* server.until(index + 1)
-        assert.notStrictEqual(messages.at(-1)?.result?.isError, true)
-        const progress = messages.filter(({ params }) => params?.progressToken === name).map(({ params }) => params)
-        const done = progress.map((params) => params?.progress ?? 0)
+        assert.notStrictEqual(messages.at(-1)?.result?.["isError"], true)
+        const progress = Mcp.progressOf(messages, name)
+        const done = progress.map(({ done }) => Number(done))
         assert.deepStrictEqual(done, done.toSorted((a, b) => a - b))
         assert.isAbove(done.length, 2)
         assert.strictEqual(done.at(-1), 100)
-        assert.deepStrictEqual(new Set(progress.map((params) => params?.total)), new Set([100]))
+        assert.deepStrictEqual(new Set(progress.map(({ total }) => total)), new Set([100]))
       }
     }).pipe(Effect.provide(Folder.layer)))
 
@@ -106,7 +64,7 @@ describe("the Excel server", () => {
       yield* server.call(2, "list_sheets", { file: "busy.xlsx" })
       const messages = yield* server.until(2)
       assert.deepStrictEqual(messages.map(({ id }) => id), [0, 2])
-      assert.deepStrictEqual(messages.at(-1)?.result?.structuredContent, {
+      assert.deepStrictEqual(messages.at(-1)?.result?.["structuredContent"], {
         file: "busy.xlsx",
         sheets: [{ name: "Busy", state: "visible", rows: 4000, columns: 4, usedRange: "A1:D4000" }]
       })
@@ -139,7 +97,7 @@ describe("the Excel server", () => {
         // The next write waits until the cancelled one has cleaned up.
         yield* server.call(3, "write_cells", write("done"))
         const messages = yield* server.until(3)
-        assert.notStrictEqual(messages.at(-1)?.result?.isError, true)
+        assert.notStrictEqual(messages.at(-1)?.result?.["isError"], true)
         assert.deepStrictEqual(messages.map(({ id }) => id), [0, 2, 3])
         assert.deepStrictEqual(yield* leftovers, [])
       }).pipe(Effect.provide(Folder.layer)))

@@ -11,6 +11,7 @@ import { promisify } from "node:util"
 import { Page } from "../../examples/excel/pages.ts"
 import { ExcelTools } from "../../examples/excel/tools.ts"
 import { Workbooks, Written } from "../../examples/excel/Workbooks.ts"
+import * as Mcp from "../utils/mcp.ts"
 import { Folder } from "./support.ts"
 
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18, McpProtocol.v2026_07_28] as const
@@ -37,14 +38,7 @@ layer(Folder.layer)("the tools", (it) => {
       const { tools } = yield* client.listTools()
       const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
       assert.deepStrictEqual(
-        tools.map((tool) => ({
-          name: tool.name,
-          annotations: JSON.parse(JSON.stringify(tool.annotations)) as unknown,
-          parameters: Object.keys(tool.inputSchema["properties"] ?? {}),
-          required: tool.inputSchema["required"],
-          excess: tool.inputSchema["additionalProperties"],
-          output: tool.outputSchema?.["type"]
-        })),
+        Mcp.described(tools),
         [
           {
             name: "list_sheets",

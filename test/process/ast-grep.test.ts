@@ -1,12 +1,10 @@
 // The ast-grep example as a process of its own, with the client of the protocol's authors.
 import { assert, describe, it } from "@effect/vitest"
-import { Client } from "@modelcontextprotocol/client"
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
+import type { RequestOptions } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
-import type { Buffer } from "node:buffer"
 import { chmodSync, readdirSync, readFileSync, utimesSync } from "node:fs"
-import { join } from "node:path"
 import * as Child from "../utils/child.ts"
+import * as Official from "../utils/officialClient.ts"
 import * as Os from "../utils/os.ts"
 import * as Project from "../utils/project.ts"
 
@@ -32,70 +30,36 @@ interface Content {
   readonly files?: ReadonlyArray<{ readonly file: string }>
 }
 
-interface CallOptions {
-  readonly signal?: AbortSignal
-  readonly onprogress?: (progress: { readonly progress: number; readonly total?: number | undefined }) => void
+interface Result {
+  readonly isError: boolean
+  readonly text: string
+  readonly content: Content
 }
 
-/** A client on a server of its own for the project; when it is over the server must have ended by itself, silently. */
+/** A client on a server of its own for the project. */
 const connect = Effect.fnUntraced(function*(project: Project.Project) {
-  const record = join(yield* Child.temporaryFolder, "exits.jsonl")
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [
-      Child.path("test/fixtures/records-exit.ts"),
-      record,
-      process.execPath,
-      Child.path("examples/ast-grep/server.ts"),
-      project.folder
-    ],
-    env: Child.environment,
-    stderr: "pipe"
-  })
-  let stderr = ""
-  transport.stderr?.on("data", (chunk: Buffer) => {
-    stderr += chunk.toString()
-  })
-  const client = new Client({ name: "test", version: "1.0.0" })
-  const errors: Array<Error> = []
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no other way
-  client.onerror = (error) => {
-    errors.push(error)
-  }
-  yield* Effect.acquireRelease(
-    Effect.promise(() => client.connect(transport)),
-    () => Effect.promise(() => client.close())
+  const { client, close, ...connected } = yield* Official.connect(
+    [process.execPath, Child.path("examples/ast-grep/server.ts"), project.folder],
+    // The client hands notifications to their listeners a moment later than replies: of progress that comes in one chunk
+    // with the reply it says so, and after it has cancelled, too.
+    { tolerates: (message) => message.includes("progress notification for an unknown") }
   )
-  const call = (name: string, args: Record<string, unknown>, options?: CallOptions) =>
-    Effect.promise(() => client.callTool({ name, arguments: args }, options)).pipe(
-      Effect.map(({ content, isError, structuredContent }) => ({
-        isError: isError === true,
-        text: JSON.stringify(content),
-        // the client has checked it against the schema of the tool
-        content: (structuredContent ?? {}) as Content
-      }))
-    )
+  const call: (...args: Parameters<typeof connected.call>) => Effect.Effect<Result> = (...args) =>
+    Effect.map(connected.call(...args), ({ content, isError, structuredContent }) => ({
+      isError: isError === true,
+      text: JSON.stringify(content),
+      // the client has checked it against the schema of the tool
+      content: (structuredContent ?? {}) as Content
+    }))
   return {
     client,
+    close,
     call,
     ok: (name: string, args: Record<string, unknown>) =>
       Effect.map(call(name, args), ({ content, isError, text }) => {
         assert.isFalse(isError, text)
         return content
-      }),
-    /** Closes, and says that nothing was wrong on any stream. */
-    close: Effect.gen(function*() {
-      yield* Effect.promise(() => client.close())
-      const exits = readFileSync(record, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line) as unknown)
-      assert.deepStrictEqual(exits, [{ code: 0, signal: null, terminated: false }])
-      // The client hands notifications to their listeners a moment later than replies: of progress that comes in one
-      // chunk with the reply it says so, and after it has cancelled, too.
-      assert.deepStrictEqual(
-        errors.filter(({ message }) => !message.includes("progress notification for an unknown")),
-        []
-      )
-      assert.strictEqual(stderr, "")
-    })
+      })
   }
 })
 
@@ -109,7 +73,7 @@ const manyFiles = (project: Project.Project, count: number) => {
 }
 
 /** Starts a call with a progress token, aborts it at the first report, and returns how it ended. */
-const abortInTheMidst = (call: (options: CallOptions) => Effect.Effect<unknown>) =>
+const abortInTheMidst = (call: (options: RequestOptions) => Effect.Effect<unknown>) =>
   Effect.gen(function*() {
     const controller = new AbortController()
     let done = 0
@@ -266,7 +230,7 @@ describe("the ast-grep server and the official client", () => {
       manyFiles(project, 1_500)
       const { call, client, close } = yield* connect(project)
       const order: Array<string> = []
-      const listen = (name: string): CallOptions => ({ onprogress: () => void order.push(name) })
+      const listen = (name: string): RequestOptions => ({ onprogress: () => void order.push(name) })
       const ping = Effect.promise(() => client.ping()).pipe(Effect.andThen(Effect.sync(() => order.push("ping"))))
       const nothing = { ...replace, pattern: "nothing($A)" }
       yield* Effect.all([

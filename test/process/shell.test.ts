@@ -26,11 +26,28 @@ const shape = ({ durationMs, ...rest }: Outcome) => {
 }
 
 describe("the shell server", () => {
+  it.live("tells hosts that a command may change anything anywhere, and that the other tools only look", () =>
+    Effect.gen(function*() {
+      const { client } = yield* open()
+      const { tools } = yield* Effect.promise(() => client.listTools())
+      const looks = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+      assert.deepStrictEqual(tools.map(({ annotations, name }) => ({ name, ...annotations })), [
+        {
+          name: "run",
+          title: "Run a command",
+          readOnlyHint: false,
+          destructiveHint: true,
+          idempotentHint: false,
+          openWorldHint: true
+        },
+        { name: "which_bash", title: "Which bash runs the commands", ...looks },
+        { name: "diagnose", title: "What this server can run", ...looks }
+      ])
+    }))
+
   it.live("returns what a command wrote, and how it ended", () =>
     Effect.gen(function*() {
-      const { call, client, run } = yield* open()
-      const { tools } = yield* Effect.promise(() => client.listTools())
-      assert.deepStrictEqual(tools.map(({ name }) => name), ["run", "which_bash", "diagnose"])
+      const { call, run } = yield* open()
       assert.deepStrictEqual(shape(yield* run("echo out; echo problem >&2; exit 3")), {
         ...quiet,
         exitCode: 3,

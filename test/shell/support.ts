@@ -2,14 +2,13 @@
  * The shell server in a project, and what is hard to end for it.
  */
 import { assert } from "@effect/vitest"
-import { Client } from "@modelcontextprotocol/client"
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
+import type { RequestOptions } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync } from "node:fs"
 import { Outcome } from "../../examples/shell/Shell.ts"
 import * as Child from "../utils/child.ts"
+import * as Official from "../utils/officialClient.ts"
 import * as Os from "../utils/os.ts"
 import * as Project from "../utils/project.ts"
 
@@ -34,51 +33,19 @@ const pidIn = (project: Project.Project) => (name: string) =>
 /** A project, and a client of a server that works in it; at the end the server must have ended by itself. */
 export const open = Effect.fnUntraced(function*(environment: Readonly<Record<string, string>> = {}) {
   const project = yield* Project.make
-  const record = join(yield* Child.temporaryFolder, "exits.jsonl")
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [
-      Child.path("test/fixtures/records-exit.ts"),
-      record,
-      Child.runtime,
-      Child.path(SERVER),
-      "--parent-poll",
-      "5s",
-      project.folder
-    ],
-    env: { PATH: process.env["PATH"] ?? "", ...Child.environment, ...environment },
-    stderr: "pipe"
-  })
-  let stderr = ""
-  transport.stderr?.on("data", (chunk: Buffer) => {
-    stderr += chunk.toString()
-  })
-  const client = new Client({ name: "test", version: "1.0.0" })
-  const errors: Array<Error> = []
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no other way
-  client.onerror = (error) => {
-    errors.push(error)
-  }
-  yield* Effect.acquireRelease(
-    Effect.promise(() => client.connect(transport)),
-    () =>
-      Effect.gen(function*() {
-        yield* Effect.promise(() => client.close())
-        const exit: unknown = JSON.parse(readFileSync(record, "utf8").trimEnd().split("\n").at(-1) ?? "null")
-        assert.deepStrictEqual(exit, { code: 0, signal: null, terminated: false })
-        assert.deepStrictEqual(errors, [])
-        assert.strictEqual(stderr, "")
-      })
+  const { client, close, ...connected } = yield* Official.connect(
+    [Child.runtime, Child.path(SERVER), "--parent-poll", "5s", project.folder],
+    { environment: { PATH: process.env["PATH"] ?? "", ...environment } }
   )
-
-  const call = (name: string, args: Record<string, unknown> = {}, options?: Parameters<Client["callTool"]>[1]) =>
-    Effect.tryPromise((signal) => client.callTool({ name, arguments: args }, { signal, timeout: 50_000, ...options }))
+  yield* Effect.addFinalizer(() => close)
+  const call: typeof connected.call = (name, args, options) =>
+    connected.call(name, args, { timeout: 50_000, ...options })
   return {
     project,
     client,
     call,
     /** The result of a command that was run. */
-    run: (command: string, more?: Run, options?: Parameters<Client["callTool"]>[1]) =>
+    run: (command: string, more?: Run, options?: RequestOptions) =>
       Effect.map(call("run", { command, ...more }, options), ({ content, isError, structuredContent }) => {
         assert.isNotTrue(isError, JSON.stringify(content))
         return decodeOutcome(structuredContent)

@@ -66,5 +66,57 @@ export const open = Effect.fnUntraced(function*(options?: Options, transport?: T
   }
 })
 
+/** A server of these tools, and a client that has said hello: the server does what it does in its own time. */
+export const session = Effect.fnUntraced(function*(registrations: NonNullable<Options["registrations"]>) {
+  const wire = yield* TestKit.make()
+  yield* Mcp.run({ name: "test", version: "1.0.0", registrations }).pipe(
+    Effect.provide([Layer.succeed(Transport.Transport, wire.transport), Watchdog.layerNone, Logger.layer([])]),
+    Effect.forkScoped
+  )
+  /** Waits for the reply to a request and returns all messages up to it. */
+  const until = (id: number): Effect.Effect<ReadonlyArray<Message>> =>
+    Effect.flatMap(wire.sent, (sent) => {
+      const messages = sent as ReadonlyArray<Message>
+      const at = messages.findIndex((message) => message.id === id && message.method === undefined)
+      return at < 0 ? Effect.andThen(wire.next, until(id)) : Effect.succeed(messages.slice(0, at + 1))
+    })
+  yield* wire.receive({
+    id: 0,
+    method: "initialize",
+    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } }
+  })
+  yield* until(0)
+  yield* wire.receive({ method: "notifications/initialized" })
+  return {
+    until,
+    call: (id: number, name: string, args: object, meta?: object) =>
+      wire.receive({ id, method: "tools/call", params: { name, arguments: args, ...(meta && { _meta: meta }) } }),
+    cancel: (requestId: number) => wire.receive({ method: "notifications/cancelled", params: { requestId } })
+  }
+})
+
+/** The reports of how far a call is, of those that were asked for with this token. */
+export const progressOf = (messages: ReadonlyArray<Message>, token: string) =>
+  messages.filter(({ params }) => params?.["progressToken"] === token)
+    .map(({ params }) => ({ done: params?.["progress"], total: params?.["total"] }))
+
+/** What a list of tools says of each, beside its words. */
+export const described = (
+  tools: ReadonlyArray<{
+    readonly name: string
+    readonly annotations?: object | undefined
+    readonly inputSchema: Readonly<Record<string, unknown>>
+    readonly outputSchema?: Readonly<Record<string, unknown>> | undefined
+  }>
+) =>
+  tools.map((tool) => ({
+    name: tool.name,
+    annotations: JSON.parse(JSON.stringify(tool.annotations)) as unknown,
+    parameters: Object.keys(tool.inputSchema["properties"] ?? {}),
+    required: tool.inputSchema["required"],
+    excess: tool.inputSchema["additionalProperties"],
+    output: tool.outputSchema?.["type"]
+  }))
+
 /** Which request got which error code, or none. */
 export const codes = (messages: ReadonlyArray<Message>) => messages.map(({ error, id }) => ({ id, code: error?.code }))

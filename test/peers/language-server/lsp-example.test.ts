@@ -3,13 +3,12 @@
  * server that many editors use.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Client } from "@modelcontextprotocol/client"
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import * as Effect from "effect/Effect"
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Child from "../../utils/child.ts"
+import * as Official from "../../utils/officialClient.ts"
 import * as Os from "../../utils/os.ts"
 import * as Project from "../../utils/project.ts"
 
@@ -51,36 +50,14 @@ interface CallOptions {
 const open = Effect.fnUntraced(function*(config: object = { servers }) {
   const project = yield* Project.make
   const file = join(yield* Child.temporaryFolder, "config.json")
-  const record = join(yield* Child.temporaryFolder, "exits.jsonl")
   writeFileSync(file, JSON.stringify(config))
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [
-      Child.path("test/fixtures/records-exit.ts"),
-      record,
-      process.execPath,
-      Child.path("examples/lsp/server.ts"),
-      "--config",
-      file,
-      project.folder
-    ],
-    env: Child.environment,
-    stderr: "pipe"
-  })
-  let stderr = ""
-  transport.stderr?.on("data", (chunk: unknown) => {
-    stderr += String(chunk)
-  })
-  const client = new Client({ name: "test", version: "1.0.0" })
-  const errors: Array<Error> = []
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no other way
-  client.onerror = (error) => {
-    errors.push(error)
-  }
-  yield* Effect.acquireRelease(
-    Effect.promise(() => client.connect(transport)),
-    () => Effect.promise(() => client.close())
-  )
+  const { client, close, errors, stderr } = yield* Official.connect([
+    process.execPath,
+    Child.path("examples/lsp/server.ts"),
+    "--config",
+    file,
+    project.folder
+  ])
   const call = (name: string, args: object, options?: CallOptions): Effect.Effect<Result> =>
     Effect.promise(async () => {
       const request = { name, arguments: { ...args } }
@@ -103,9 +80,9 @@ const open = Effect.fnUntraced(function*(config: object = { servers }) {
     call,
     status,
     pid,
+    close,
     errors,
-    stderr: () => stderr,
-    exits: () => readFileSync(record, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line) as unknown)
+    stderr
   }
 })
 
@@ -129,7 +106,7 @@ const descendants = (pid: number): ReadonlyArray<number> =>
 const kill = (pid: number, signal: NodeJS.Signals) => Effect.sync(() => process.kill(pid, signal))
 
 describe("the language server example", () => {
-  it.live("lists its tools", () =>
+  it.live("lists its tools, of which one changes files", () =>
     Effect.gen(function*() {
       const { client } = yield* open()
       const { tools } = yield* Effect.promise(() => client.listTools())
@@ -143,6 +120,9 @@ describe("the language server example", () => {
         "rename",
         "status"
       ])
+      const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)
+      assert.deepStrictEqual(changing.map(({ name }) => name), ["rename"])
+      assert.deepInclude(changing[0]?.annotations, { destructiveHint: true, openWorldHint: false })
     }))
 
   it.live("finds definitions and uses, behind wide characters and in files with CRLF too", () =>
@@ -457,14 +437,13 @@ describe.runIf(Os.isLinux)("the language server behind the example", () => {
 
   it.live("ends in order with the client, and nothing is left", () =>
     Effect.gen(function*() {
-      const { call, client, exits, pid } = yield* open()
+      const { call, close, pid } = yield* open()
       yield* call("hover", FORMAT)
       const first = yield* pid
       const all = [first, ...descendants(first)]
       assert.isAbove(all.length, 1)
-      yield* Effect.promise(() => client.close())
+      yield* close
       for (const process of all) yield* Os.gone(process)
-      assert.deepStrictEqual(exits(), [{ code: 0, signal: null, terminated: false }])
     }))
 })
 
