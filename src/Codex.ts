@@ -22,6 +22,7 @@ import type * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Agent from "./Agent.ts"
+import type * as Approval from "./Approval.ts"
 import { findCodex, system } from "./internal/adapters/codexBinary.ts"
 import type { Connection } from "./internal/adapters/codexConnection.ts"
 import { makeConnection } from "./internal/adapters/codexConnection.ts"
@@ -115,7 +116,7 @@ export interface Options<in out R = never> {
   /** Who we are. @default the name and version of this library */
   readonly clientInfo?: { readonly name: string; readonly title?: string; readonly version: string } | undefined
   /** Answers what codex asks. @default everything is declined */
-  readonly approvals?: Agent.Approvals<R> | undefined
+  readonly approvals?: Approval.Approvals<R> | undefined
   /** Time for an answer; then it is a no. Zero or "Infinity": none. @default "10 minutes" */
   readonly approvalTimeout?: Duration.Input | undefined
   /** Tools of ours, for all conversations. @default none */
@@ -422,10 +423,10 @@ const orInfinity = (input: Duration.Input): Duration.Duration => {
   return Duration.isZero(duration) ? Duration.infinity : duration
 }
 
-const provideApprovals = <R>(approvals: Agent.Approvals<R>, context: Context.Context<R>): Agent.Approvals => {
+const provideApprovals = <R>(approvals: Approval.Approvals<R>, context: Context.Context<R>): Approval.Approvals => {
   const provided = <A, D>(
-    handler: ((approval: A, info: Agent.ApprovalInfo) => Effect.Effect<D, unknown, R>) | undefined
-  ): ((approval: A, info: Agent.ApprovalInfo) => Effect.Effect<D, unknown>) | undefined =>
+    handler: ((approval: A, info: Approval.ApprovalInfo) => Effect.Effect<D, unknown, R>) | undefined
+  ): ((approval: A, info: Approval.ApprovalInfo) => Effect.Effect<D, unknown>) | undefined =>
     handler === undefined
       ? undefined
       : (approval, info) => Effect.provideContext(handler(approval, info), context)

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 export * as Agent from "./Agent.ts"
+export * as Approval from "./Approval.ts"
 export * as Cancellation from "./Cancellation.ts"
 export * as Codex from "./Codex.ts"
 export * as Framing from "./Framing.ts"

@@ -3,6 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Agent from "effect-stdio/Agent"
+import * as Approval from "effect-stdio/Approval"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
@@ -101,7 +102,7 @@ describe("an event of an agent", () => {
   })
 
   it("that asks has a question of one of six kinds", () => {
-    const approvals: ReadonlyArray<Agent.Approval> = [
+    const approvals: ReadonlyArray<Approval.Approval> = [
       { _tag: "CommandApproval", itemId: "c", command: "ls", cwd: "/p", reason: "r", rule: ["ls"] },
       { _tag: "FileChangeApproval", itemId: "f", reason: "r" },
       { _tag: "PermissionApproval", itemId: "p", permissions: { network: { enabled: true } } },
@@ -109,7 +110,7 @@ describe("an event of an agent", () => {
       { _tag: "Questions", itemId: "q", questions: [{ id: "a", question: "b", options: [{ label: "c" }] }] },
       { _tag: "Elicitation", server: "s", message: "m", schema: {}, url: "u" }
     ]
-    for (const approval of approvals) assert.isTrue(Schema.is(Agent.Approval)(approval), approval._tag)
-    assert.isFalse(Schema.is(Agent.Approval)({ _tag: "FileChangeApproval" }))
+    for (const approval of approvals) assert.isTrue(Schema.is(Approval.Approval)(approval), approval._tag)
+    assert.isFalse(Schema.is(Approval.Approval)({ _tag: "FileChangeApproval" }))
   })
 })

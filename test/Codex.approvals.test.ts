@@ -2,7 +2,7 @@
  * What codex asks of its user: each kind with each answer, as it goes over the wire, and who answers when nobody does.
  */
 import { assert, describe, it } from "@effect/vitest"
-import type * as Agent from "effect-stdio/Agent"
+import type * as Approval from "effect-stdio/Approval"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ const questions = {
   }, { id: "why", question: "Why?", options: null }]
 }
 
-const commandApproval: Agent.CommandApproval = { _tag: "CommandApproval", itemId: "c", command: "ls", cwd: "/p" }
+const commandApproval: Approval.CommandApproval = { _tag: "CommandApproval", itemId: "c", command: "ls", cwd: "/p" }
 
 const none = { content: null, _meta: null }
 
@@ -61,9 +61,9 @@ const answers: ReadonlyArray<
     string,
     method: string,
     params: object,
-    approvals: Agent.Approvals,
-    approval: Agent.Approval,
-    decision: Agent.Decision,
+    approvals: Approval.Approvals,
+    approval: Approval.Approval,
+    decision: Approval.Decision,
     body: object
   ]
 > = [
@@ -208,7 +208,7 @@ const answers: ReadonlyArray<
 ]
 
 /** Each kind, and what declines it. */
-const kinds: ReadonlyArray<readonly [method: string, params: object, body: object, name: keyof Agent.Approvals]> = [
+const kinds: ReadonlyArray<readonly [method: string, params: object, body: object, name: keyof Approval.Approvals]> = [
   [COMMAND, command, { decision: "decline" }, "command"],
   [FILES, { itemId: "f" }, { decision: "decline" }, "fileChange"],
   [PERMISSIONS, { itemId: "p", permissions }, { permissions: {}, scope: "turn" }, "permission"],
@@ -236,7 +236,7 @@ describe("a question of codex", () => {
     it.effect(`is declined without a function for it: ${name}`, () =>
       Effect.gen(function*() {
         // the others accept
-        const others: Agent.Approvals = {
+        const others: Approval.Approvals = {
           command: () => Effect.succeed("accept"),
           fileChange: () => Effect.succeed("accept"),
           permission: ({ permissions }) => Effect.succeed({ grant: permissions, scope: "session" }),
@@ -378,7 +378,10 @@ describe("a question of codex", () => {
 
   it.effect("has an id, and 0 is another than \"0\"", () =>
     Effect.gen(function*() {
-      const gates = { number: yield* Deferred.make<Agent.Decision>(), text: yield* Deferred.make<Agent.Decision>() }
+      const gates = {
+        number: yield* Deferred.make<Approval.Decision>(),
+        text: yield* Deferred.make<Approval.Decision>()
+      }
       const told: Array<string> = []
       const { last, say, turn } = yield* Script.turn({
         approvals: {
@@ -441,7 +444,7 @@ describe("a question of codex", () => {
 
   it.effect("may be answered with what the program provides", () =>
     Effect.gen(function*() {
-      class Policy extends Context.Service<Policy, { readonly decision: Agent.Decision }>()("test/Policy") {}
+      class Policy extends Context.Service<Policy, { readonly decision: Approval.Decision }>()("test/Policy") {}
       const { last, say } = yield* Script.turn<Policy>({
         approvals: { command: () => Effect.map(Policy, ({ decision }) => decision) }
       }).pipe(Effect.provideService(Policy, { decision: "acceptForSession" }))

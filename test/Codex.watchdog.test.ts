@@ -2,7 +2,7 @@
  * Turns whose end codex does not report: found out by asking, after long quiet or when codex is idle.
  */
 import { assert, describe, it } from "@effect/vitest"
-import type * as Agent from "effect-stdio/Agent"
+import type * as Approval from "effect-stdio/Approval"
 import * as Codex from "effect-stdio/Codex"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -131,7 +131,7 @@ describe("a codex that says nothing for long", () => {
 
   it.effect("is not asked while it waits for an answer of ours, and the time begins anew with that", () =>
     Effect.gen(function*() {
-      const gate = yield* Deferred.make<Agent.Decision>()
+      const gate = yield* Deferred.make<Approval.Decision>()
       const { answers, last, say, turn } = yield* Script.turn({
         approvals: { command: () => Deferred.await(gate) },
         approvalTimeout: 0

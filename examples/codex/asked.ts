@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
-import type * as Agent from "../../src/Agent.ts"
+import type * as Approval from "../../src/Approval.ts"
 import { visible } from "./text.ts"
 
 /**
@@ -13,7 +13,7 @@ import { visible } from "./text.ts"
  * @category constructors
  * @since 0.1.0
  */
-export const describe = (approval: Agent.Approval, input: unknown): ReadonlyArray<string> => {
+export const describe = (approval: Approval.Approval, input: unknown): ReadonlyArray<string> => {
   switch (approval._tag) {
     case "CommandApproval":
       return [

@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import type * as Terminal from "effect/Terminal"
 import type * as Agent from "../../src/Agent.ts"
+import type * as Approval from "../../src/Approval.ts"
 import type { Output } from "./Output.ts"
 import { visible } from "./text.ts"
 
@@ -22,7 +23,7 @@ import { visible } from "./text.ts"
  * @since 0.1.0
  */
 export interface Questions {
-  readonly approvals: Agent.Approvals
+  readonly approvals: Approval.Approvals
   /** Does this while nothing is asked. */
   readonly between: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** This has been shown: a question that stands on the terminal may be answered. */
@@ -73,7 +74,7 @@ export const make = Effect.fnUntraced(function*(
     )
 
   const alone = <A>(
-    { approvalId }: Agent.ApprovalInfo,
+    { approvalId }: Approval.ApprovalInfo,
     asking: Effect.Effect<A, Terminal.QuitError>,
     no: A
   ): Effect.Effect<A> =>
@@ -107,15 +108,15 @@ export const make = Effect.fnUntraced(function*(
     })
   )
 
-  const decide = (_: Agent.Approval, info: Agent.ApprovalInfo) => alone(info, yesOrNo, "decline")
+  const decide = (_: Approval.Approval, info: Approval.ApprovalInfo) => alone(info, yesOrNo, "decline")
 
-  const answer = ({ options, question }: Agent.Questions["questions"][number], isOnlyOne: boolean) =>
+  const answer = ({ options, question }: Approval.Questions["questions"][number], isOnlyOne: boolean) =>
     Effect.map(
       ask(`${isOnlyOne ? "" : `${visible(question)} `}answer${options.length > 0 ? ", or its number" : ""}: `),
       (answer) => [options[Number(answer) - 1]?.label ?? answer]
     )
 
-  const answers = ({ questions }: Agent.Questions) =>
+  const answers = ({ questions }: Approval.Questions) =>
     Effect.map(
       Effect.forEach(questions, (question) => answer(question, questions.length === 1)),
       (all) => Object.fromEntries(questions.map(({ id }, index) => [id, all[index] ?? []]))

@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type * as Agent from "../../src/Agent.ts"
+import type * as Approval from "../../src/Approval.ts"
 import * as Codex from "../../src/Codex.ts"
 import * as Child from "../utils/child.ts"
 import { endOf, only, open, planMode, run, tags } from "./agent.ts"
@@ -122,7 +122,7 @@ describe("a question of the real codex", () => {
   for (const decision of ["accept", "decline"] as const) {
     it.live(`changes a file, or does not: ${decision}`, () =>
       Effect.gen(function*() {
-        const asked: Array<Agent.FileChangeApproval> = []
+        const asked: Array<Approval.FileChangeApproval> = []
         const { codex, folder } = yield* open(Scenarios.patch("größe.txt", "12 €"), {
           home: { model: "gpt-5.5" },
           approvals: {
@@ -150,7 +150,7 @@ describe("a question of the real codex", () => {
 
   const choices: ReadonlyArray<{
     readonly what: string
-    readonly answer: Effect.Success<ReturnType<NonNullable<Agent.Approvals["questions"]>>>
+    readonly answer: Effect.Success<ReturnType<NonNullable<Approval.Approvals["questions"]>>>
     readonly told: boolean
   }> = [
     { what: "what the user chose", answer: { colour: ["Red"] }, told: true },
@@ -159,7 +159,7 @@ describe("a question of the real codex", () => {
   for (const { answer, told, what } of choices) {
     it.live(`gives the model ${what}`, () =>
       Effect.gen(function*() {
-        const asked: Array<Agent.Questions> = []
+        const asked: Array<Approval.Questions> = []
         const { codex, model } = yield* open(Scenarios.userInput, {
           // codex offers this in plan mode, which it calls experimental
           tools: yield* Codex.fromToolkit(Toolkit.empty),
@@ -186,13 +186,13 @@ describe("a question of the real codex", () => {
 
   it.live("gives no more permissions than are granted, and none by default", () =>
     Effect.gen(function*() {
-      const asked: Array<Agent.PermissionApproval> = []
+      const asked: Array<Approval.PermissionApproval> = []
       for (const grants of [true, false]) {
         const { codex, model } = yield* open(Scenarios.permissions("/elsewhere"), {
           args: Scenarios.PERMISSIONS_ARGS,
           ...(grants && {
             approvals: {
-              permission: (approval: Agent.PermissionApproval) => {
+              permission: (approval: Approval.PermissionApproval) => {
                 asked.push(approval)
                 return Effect.succeed({ grant: { network: { enabled: true } }, scope: "turn" as const })
               }

@@ -9,6 +9,7 @@ import * as Stream from "effect/Stream"
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/Agent.ts"
+import type * as Approval from "../../src/Approval.ts"
 import * as Child from "../utils/child.ts"
 import { endOf, only, open, run, tags } from "./agent.ts"
 import * as Scenarios from "./scenarios.ts"
@@ -36,7 +37,7 @@ describe("a turn of the real codex", () => {
   for (const decision of ["accept", "decline"] as const) {
     it.live(`runs a command, or does not: ${decision}`, () =>
       Effect.gen(function*() {
-        const asked: Array<Agent.CommandApproval> = []
+        const asked: Array<Approval.CommandApproval> = []
         const { codex, folder } = yield* open(Scenarios.command("touch made.txt"), {
           approvals: {
             command: (approval) => {

@@ -7,6 +7,7 @@
  * message by message.
  */
 import type * as Agent from "effect-stdio/Agent"
+import type * as Approval from "effect-stdio/Approval"
 import * as Codex from "effect-stdio/Codex"
 import * as Recording from "effect-stdio/Recording"
 import * as Transport from "effect-stdio/Transport"
@@ -70,7 +71,7 @@ interface Params {
 
 /** The bodies of all answers in the recordings. */
 interface Answer {
-  readonly decision?: Agent.Decision
+  readonly decision?: Approval.Decision
   readonly answers?: Readonly<Record<string, { readonly answers: ReadonlyArray<string> }>>
   readonly action?: "accept" | "decline" | "cancel"
   readonly content?: unknown
