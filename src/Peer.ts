@@ -25,14 +25,13 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import * as Cancellation from "./Cancellation.ts"
-import * as Framing from "./Framing.ts"
-import type { Bad } from "./internal/badInput.ts"
+import type * as Framing from "./Framing.ts"
 import { makeBadInput } from "./internal/badInput.ts"
 import { makeCalls } from "./internal/calls.ts"
+import { makeDispatch } from "./internal/dispatch.ts"
 import { makeFollowed } from "./internal/followed.ts"
 import { observer } from "./internal/observer.ts"
 import { makeOutgoing } from "./internal/outgoing.ts"
-import type { Batch } from "./internal/replies.ts"
 import { makeReplies } from "./internal/replies.ts"
 import { makeServing } from "./internal/serving.ts"
 import { shorten } from "./internal/shorten.ts"
@@ -41,7 +40,7 @@ import { makeTapping } from "./internal/tapping.ts"
 import type * as Lifecycle from "./Lifecycle.ts"
 import * as Progress from "./Progress.ts"
 import * as Router from "./Router.ts"
-import * as JsonRpc from "./Schema.ts"
+import type * as JsonRpc from "./Schema.ts"
 import type * as Tap from "./Tap.ts"
 import * as Transport from "./Transport.ts"
 
@@ -372,8 +371,6 @@ export class Caller extends Context.Service<Caller, Peer["Service"]>()("effect-s
 // -----------------------------------------------------------------------------
 
 const MAX_NOISE = 65_536
-// what a message takes beside its bytes, roughly
-const MESSAGE_BYTES = 256
 
 const badInputCounter = Metric.counter("effect_stdio_bad_input", {
   description: "Frames and faults that were no valid message",
@@ -427,7 +424,6 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const progress = options?.progress ?? Progress.none
   const maxBufferedInput = options?.maxBufferedInput ?? 64 * 1024 * 1024
   const callTimeout = Duration.fromInputUnsafe(options?.callTimeout ?? "30 seconds")
-  const decode = JsonRpc.decodeWith(profile)
   const concurrency = options?.concurrency === undefined || options.concurrency === "unbounded"
     ? Infinity
     : options.concurrency
@@ -445,10 +441,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     }
   }
 
-  let messages = 0
-  let requests = 0
   let notifications = 0
-  let strayResponses = 0
   const isTraced = services.mapUnsafe.has(Tracer.Tracer.key)
   let last = clock.currentTimeMillisUnsafe()
   // a burst of messages that is handled in one go happens at one time
@@ -587,17 +580,17 @@ export const make = Effect.fnUntraced(function*<R = never>(
     cutOff: (error) => serving.cutOff(error),
     inFlight: Effect.sync(() => ({ requests: serving.inFlight(), calls: calls.inFlight() })),
     stats: Effect.sync(() => ({
-      messages,
+      messages: dispatch.messages(),
       badInput: badInput.count(),
       unanswered: badInput.unanswered(),
       noReplies: serving.noReplies(),
-      strayResponses
+      strayResponses: dispatch.strayResponses()
     })),
     activity: {
       isBusyUnsafe: () => serving.isBusy() || calls.size() > 0,
       lastUnsafe: () => Math.max(last, transport.lastArrivalUnsafe()),
       arrivalsUnsafe: transport.arrivalsUnsafe,
-      messagesUnsafe: () => messages
+      messagesUnsafe: () => dispatch.messages()
     }
   })
 
@@ -636,88 +629,27 @@ export const make = Effect.fnUntraced(function*<R = never>(
     safely
   })
 
-  const refuse = (bad: Bad, code: number, size: number, framing: Framing.Kind, batch?: Batch) => {
-    tapping?.invalid(bad.id, size)
-    badInput.refuse(bad, code, framing, batch)
-  }
-
-  const onMessage = (value: unknown, size: number, framing: Framing.Kind, batch: Batch | undefined) => {
-    const decoded = decode(value)
-    if (Result.isFailure(decoded)) return refuse(decoded.failure, decoded.failure.code, size, framing, batch)
-    messages++
-    const message = decoded.success
-    tapping?.incoming(message, size)
-    if (messages === 1) outgoing.learnFraming(framing)
-    if (JsonRpc.isRequest(message)) {
-      requests++
-      serving.request(message, size + MESSAGE_BYTES, framing, batch)
-    } else if (JsonRpc.isNotification(message)) {
-      if (message.method !== cancellation.method) return onNotification(message, size)
-      const id = safely(() => cancellation.requestId(message.params), undefined)
-      if (id !== undefined) serving.cancel(id)
-    } else if (!settleCall(message)) {
-      strayResponses++
-    }
-  }
-
-  const onNotification = (message: JsonRpc.Notification, size: number) => {
+  const onNotification = (message: JsonRpc.Notification, bytes: number) => {
     notifications++
     // a report is for the one who follows that call
     if (message.method === progress.method && followed.report(message.params)) return
     subscriptions.publish(message)
-    serving.notification(message, size + MESSAGE_BYTES)
+    serving.notification(message, bytes)
   }
 
-  const batchPolicy = () => {
-    const { batch = "serve" } = options ?? {}
-    return typeof batch === "function" ? safely(batch, "refuse") : batch
-  }
-
-  const settleCall = (message: JsonRpc.Success | JsonRpc.Failure): boolean => {
-    if (JsonRpc.isSuccess(message)) return calls.settle(message.id, () => Exit.succeed(message.result))
-    if (message.id === undefined || message.id === null) return false
-    return calls.settle(message.id, () => Exit.fail(new JsonRpc.JsonRpcError(message.error)))
-  }
-
-  const onBatch = (values: ReadonlyArray<unknown>, size: number, framing: Framing.Kind) => {
-    const policy = batchPolicy()
-    const reason = values.length === 0
-      ? "EmptyBatch"
-      : policy === "refuse"
-      ? "BatchRefused"
-      : values.length > JsonRpc.maxBatchLength
-      ? "BatchTooLong"
-      : undefined
-    if (reason !== undefined) {
-      const invalid = new JsonRpc.InvalidMessage({ reason, id: null, responseShaped: false })
-      return refuse(invalid, invalid.code, size, framing)
-    }
-    const batch: Batch = { open: 1, replies: [] }
-    for (const value of values) onMessage(value, Math.ceil(size / values.length), framing, batch)
-    batch.open--
-    replies.settleBatch(batch, framing)
-  }
-
-  const onItem = (item: Framing.Item) => {
-    const { framing } = item
-    if (item._tag === "Fault") {
-      // one that has an id is a message, though none that can be read
-      if (messages === 0 && item.id === null) badInput.addNoise(undefined, item.size, item.sample)
-      return refuse(item, faultCode(item), item.size, framing)
-    }
-    const size = item.bytes.length
-    const text = Framing.text(item)
-    const parsed = Result.isSuccess(text) ? JsonRpc.parse(text.success) : undefined
-    if (parsed !== undefined && Result.isSuccess(parsed)) {
-      if (Array.isArray(parsed.success)) onBatch(parsed.success, size, framing)
-      else onMessage(parsed.success, size, framing, undefined)
-    } else if (Result.isFailure(text)) {
-      refuse(text.failure, faultCode(text.failure), size, framing)
-    } else if (parsed !== undefined) {
-      refuse(parsed.failure, parsed.failure.code, size, framing)
-    }
-    if (messages === 0) badInput.addNoise(item.bytes, size)
-  }
+  const dispatch = makeDispatch({
+    profile,
+    batch: options?.batch,
+    cancellation,
+    badInput,
+    calls,
+    outgoing,
+    replies,
+    serving,
+    tapping,
+    onNotification,
+    safely
+  })
 
   const isOverfull = () => transport.queuedBytesUnsafe() > transport.maxQueuedBytes + maxBufferedInput
 
@@ -737,15 +669,16 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const onItems = (items: ReadonlyArray<Framing.Item>) => {
     touch()
     isReading = true
-    requests = 0
+    const before = dispatch.requests()
     notifications = 0
-    for (const item of items) onItem(item)
+    for (const item of items) dispatch.item(item)
     isReading = false
+    const requests = dispatch.requests() - before
     // once a burst: a metric looks its context up with every change
     if (requests > 0) requestCounter.updateUnsafe(requests, services)
     if (notifications > 0) notificationCounter.updateUnsafe(notifications, services)
     const noise = badInput.noise()
-    if (noise !== undefined && messages === 0) return Effect.fail(noise)
+    if (noise !== undefined && dispatch.messages() === 0) return Effect.fail(noise)
     const room = isOverfull() || !hasRoom() ? bufferHasRoom : Effect.void
     return subscriptions.isBehind() ? Effect.andThen(subscriptions.caughtUp, room) : room
   }
@@ -880,6 +813,3 @@ const encodeParams = <P extends Schema.Constraint>(schema: P, params: P["Type"])
 // what codex answers when too many requests are open
 const OVERLOADED = -32_001
 const overloadSchedule = Schedule.exponential("100 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
-
-const faultCode = (fault: Framing.Fault) =>
-  fault.reason === "TooLarge" ? JsonRpc.ErrorCode.InvalidRequest : JsonRpc.ErrorCode.ParseError
