@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer"
 import { createHash } from "node:crypto"
 import { type AstGrepError, BadCursor, fail } from "./AstGrepError.ts"
 import { lookedAt } from "./coverage.ts"
+import { lines } from "./lines.ts"
 import type { Match as Found } from "./patterns.ts"
 
 const MAX_ITEMS = 50
@@ -82,15 +83,10 @@ export type Page = typeof Page.Type
  * @since 0.1.0
  */
 export const positions = (code: string): (offset: number) => typeof Position.Type => {
-  const starts = [0, ...Array.from(code.matchAll(/\n/g), ({ index }) => index + 1)]
+  const lineAt = lines(code)
   return (offset) => {
-    let [low, high] = [0, starts.length - 1]
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2)
-      if ((starts[middle] ?? 0) <= offset) low = middle
-      else high = middle - 1
-    }
-    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 }
+    const { number, start } = lineAt(offset)
+    return { line: number, column: offset - start + 1 }
   }
 }
 

@@ -6,6 +6,7 @@
 import type { SgNode } from "@ast-grep/napi"
 import * as Effect from "effect/Effect"
 import { type AstGrepError, BadRewrite, fail } from "./AstGrepError.ts"
+import { lines } from "./lines.ts"
 import type { Capture, Match } from "./patterns.ts"
 
 const MAX_LENGTH = 20_000
@@ -212,18 +213,10 @@ const isTextIn = (nodes: ReadonlyArray<SgNode>): (offset: number) => boolean => 
   }
 }
 
-/** The white space at the start of the line that an offset is on; a long line is not looked through for each match. */
+/** The white space at the start of the line that an offset is on. */
 const indents = (code: string): IndentAt => {
-  const starts = [0, ...Array.from(code.matchAll(/\n/g), ({ index }) => index + 1)]
-  return (offset) => {
-    let [low, high] = [0, starts.length - 1]
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2)
-      if ((starts[middle] ?? 0) <= offset) low = middle
-      else high = middle - 1
-    }
-    return /^[ \t]*/.exec(code.slice(starts[low], offset))?.[0] ?? ""
-  }
+  const lineAt = lines(code)
+  return (offset) => /^[ \t]*/.exec(code.slice(lineAt(offset).start, offset))?.[0] ?? ""
 }
 
 type IndentAt = (offset: number) => string
