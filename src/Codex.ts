@@ -162,6 +162,19 @@ export class Codex extends Context.Service<Codex, {
 }>()("effect-stdio/Codex") {}
 
 // -----------------------------------------------------------------------------
+// constants
+// -----------------------------------------------------------------------------
+
+/**
+ * The version of codex that this module is tested with. The protocol of codex has no version of its own: what another one
+ * says is read as far as it is known, and comes as `Unknown` else. `version` of a {@link Codex} is the one that runs.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const testedVersion = "0.171.0"
+
+// -----------------------------------------------------------------------------
 // constructors
 // -----------------------------------------------------------------------------
 

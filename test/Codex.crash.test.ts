@@ -7,6 +7,7 @@ import * as Codex from "effect-stdio/Codex"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { readFileSync } from "node:fs"
 import * as Script from "./utils/scriptedCodex.ts"
 
 const { delta, started, turnCompleted } = Script
@@ -408,6 +409,11 @@ describe("a codex beside its turns", () => {
         assert.strictEqual(yield* codex.version, version)
       }
     }))
+
+  it("is tested in the version that is named", () => {
+    const installed = readFileSync(new URL("codex/package.json", import.meta.url), "utf8")
+    assert.include(installed, `"@openai/codex": "${Codex.testedVersion}"`)
+  })
 
   it.effect("starts its MCP servers again", () =>
     Effect.gen(function*() {

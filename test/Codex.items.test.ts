@@ -319,7 +319,7 @@ describe("a tool", () => {
       ]
     ],
     [
-      "tool of an MCP server that has died",
+      "tool of an MCP server that fails",
       { type: "mcpToolCall", id: "t", server: "s", tool: "add", arguments: {}, status: "inProgress" },
       {
         type: "mcpToolCall",
@@ -329,12 +329,12 @@ describe("a tool", () => {
         arguments: {},
         status: "failed",
         result: null,
-        error: { message: "Transport closed" }
+        error: { message: "there is no such row" }
       },
       [],
       [
         { _tag: "ToolStart", itemId: "t", kind: "mcp", name: "s/add", input: {} },
-        { _tag: "ToolEnd", itemId: "t", status: "failed", output: { message: "Transport closed" } }
+        { _tag: "ToolEnd", itemId: "t", status: "failed", output: { message: "there is no such row" } }
       ]
     ],
     [
@@ -446,6 +446,31 @@ describe("a notification", () => {
         assert.deepStrictEqual(events, [{ _tag: "Warning", ...expected }])
       }))
   }
+
+  it.effect("of a call that failed since its MCP server has ended warns, once a turn for each server", () =>
+    Effect.gen(function*() {
+      const call = (id: string, server: string, message: string) =>
+        completed({ type: "mcpToolCall", id, server, tool: "t", arguments: {}, status: "failed", error: { message } })
+      const ended = "tool call failed for `s/t`\n\nCaused by:\n    Transport closed"
+      const { events } = yield* eventsOf(
+        call("a", "s", ended),
+        call("b", "s", ended),
+        call("c", "other", "Transport closed"),
+        call("d", "third", "there is no such row")
+      )
+      assert.deepStrictEqual(events.map((event) => event._tag === "Warning" ? event.message : event._tag), [
+        "ToolStart",
+        "ToolEnd",
+        "the MCP server s has ended: its tools fail until codex is told to start it again (reloadMcpServers)",
+        "ToolStart",
+        "ToolEnd",
+        "ToolStart",
+        "ToolEnd",
+        "the MCP server other has ended: its tools fail until codex is told to start it again (reloadMcpServers)",
+        "ToolStart",
+        "ToolEnd"
+      ])
+    }))
 
   it.effect("warns each conversation when it concerns none", () =>
     Effect.gen(function*() {

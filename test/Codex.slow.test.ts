@@ -93,6 +93,27 @@ describe("events that nobody takes", () => {
       for (const text of texts.values()) assert.strictEqual(text, all.join(""))
     }))
 
+  it.effect("are joined although the texts of many items come by turns", () =>
+    Effect.gen(function*() {
+      const { go, say, turn } = yield* behind()
+      const all = words(1_000)
+      const items = Array.from({ length: 50 }, (_, index) => `c${index}`)
+      yield* say(
+        ...all.flatMap((delta) =>
+          items.map((itemId) => notification("item/commandExecution/outputDelta", { itemId, delta }))
+        ),
+        turnCompleted()
+      )
+      yield* go
+      yield* Fiber.join(turn.fiber)
+      assert.isBelow(turn.events.length, 1_100)
+      const outputs = Script.only(turn, "ToolOutput")
+      for (const item of items) {
+        const text = outputs.map(({ itemId, text }) => itemId === item ? text : "").join("")
+        assert.strictEqual(text, all.join(""))
+      }
+    }))
+
   it.effect("are never joined across a Reset", () =>
     Effect.gen(function*() {
       const { go, say, turn } = yield* behind()

@@ -13,9 +13,6 @@ import type { AgentEvent } from "../../Agent.ts"
 /** So many events may wait one by one, as they came. */
 const PLENTY = 1_024
 
-/** How far back the piece before is sought: the texts of a few items may come by turns. */
-const INTERLEAVED = 8
-
 type Delta = Extract<AgentEvent, { readonly text: string; readonly itemId: string }>
 
 /** Pieces of one text that wait. Joined from time to time, so that memory grows with the text and not with the pieces. */
@@ -68,6 +65,8 @@ export interface AgentEvents {
 /** @internal */
 export const makeAgentEvents = (): AgentEvents => {
   let waiting: Array<AgentEvent | Joined> = []
+  /** Where the last piece of each text waits, as far as nothing else has happened since; sought where many wait. */
+  let pieces: Map<string, number> | undefined
   let ended = false
   let free = false
   let holds = false
@@ -76,14 +75,36 @@ export const makeAgentEvents = (): AgentEvents => {
 
   const push = (event: AgentEvent) => {
     if (ended) return
-    if (waiting.length < PLENTY || !isDelta(event) || !join(waiting, event)) waiting.push(event)
+    if (waiting.length < PLENTY) waiting.push(event)
+    else if (isDelta(event)) join(event)
+    else {
+      waiting.push(event)
+      pieces?.clear()
+    }
     more.openUnsafe()
+  }
+
+  /** Adds a piece to the one before of the same text, unless anything else has happened in between. */
+  const join = (event: Delta) => {
+    pieces ??= lastPieces(waiting)
+    const key = textOf(event)
+    const at = pieces.get(key)
+    const before = at === undefined ? undefined : waiting[at]
+    if (at === undefined || before === undefined || (!(before instanceof Joined) && !isDelta(before))) {
+      pieces.set(key, waiting.length)
+      waiting.push(event)
+      return
+    }
+    const joined = before instanceof Joined ? before : new Joined(before)
+    joined.add(event.text)
+    waiting[at] = joined
   }
 
   const take: Effect.Effect<readonly [AgentEvent, ...Array<AgentEvent>], Cause.Done> = Effect.suspend(() => {
     const [first, ...rest] = waiting
     if (first !== undefined) {
       waiting = []
+      pieces = undefined
       holds = false
       taken.openUnsafe()
       return Effect.succeed([finish(first), ...rest.map(finish)] as const)
@@ -125,22 +146,20 @@ const isDelta = (event: AgentEvent): event is Delta =>
   event._tag === "TextDelta" || event._tag === "ToolOutput" || event._tag === "ReasoningDelta" ||
   event._tag === "PlanDelta"
 
-/** Adds a piece to the one before of the same text, unless anything else has happened in between. */
-const join = (waiting: Array<AgentEvent | Joined>, event: Delta): boolean => {
-  const end = Math.max(0, waiting.length - INTERLEAVED)
-  for (let at = waiting.length - 1; at >= end; at--) {
-    const before = waiting[at]
-    if (before === undefined || (!(before instanceof Joined) && !isDelta(before))) return false
-    const first = before instanceof Joined ? before.first : before
-    if (!isSameText(first, event)) continue
-    const joined = before instanceof Joined ? before : new Joined(first)
-    joined.add(event.text)
-    waiting[at] = joined
-    return true
+/** Where the last piece of each text is among events, behind all that is no piece of a text. */
+const lastPieces = (events: ReadonlyArray<AgentEvent | Joined>): Map<string, number> => {
+  const pieces = new Map<string, number>()
+  for (let at = events.length - 1; at >= 0; at--) {
+    const event = events[at]
+    if (event === undefined || event instanceof Joined || !isDelta(event)) break
+    const key = textOf(event)
+    if (!pieces.has(key)) pieces.set(key, at)
   }
-  return false
+  return pieces
 }
 
-const isSameText = (a: Delta, b: Delta): boolean =>
-  a.itemId === b.itemId && a._tag === b._tag &&
-  (a._tag !== "ReasoningDelta" || (b._tag === "ReasoningDelta" && a.kind === b.kind && a.part === b.part))
+/** Which text a piece belongs to. */
+const textOf = (event: Delta): string =>
+  event._tag === "ReasoningDelta"
+    ? `${event._tag} ${event.kind} ${event.part} ${event.itemId}`
+    : `${event._tag} ${event.itemId}`

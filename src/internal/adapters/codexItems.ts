@@ -206,6 +206,15 @@ export const lastMessage = (items: ReadonlyArray<unknown>): string | undefined =
   return Predicate.hasProperty(message, "text") && typeof message.text === "string" ? message.text : undefined
 }
 
+/** The MCP server of a call that failed because it was not there any longer. @internal */
+export const endedServer = (item: Item): string | undefined => {
+  const { error, server } = item
+  return item.type === "mcpToolCall" && typeof server === "string" && Predicate.hasProperty(error, "message")
+      && typeof error.message === "string" && /\btransport closed\b/i.test(error.message)
+    ? server
+    : undefined
+}
+
 const toolStart = (item: Item): typeof ToolStart.Type => {
   const start = (kind: string, name: string, input: unknown): typeof ToolStart.Type => ({
     _tag: "ToolStart",

@@ -10,7 +10,8 @@ import type { AgentEvent, ApprovalSettled, Tokens, TurnEnd, TurnError, Usage } f
 import type { Approval } from "../../Approval.ts"
 import type { AgentEvents } from "./agentEvents.ts"
 import { makeAgentEvents } from "./agentEvents.ts"
-import { lastMessage, makeItems } from "./codexItems.ts"
+import type { Item } from "./codexItems.ts"
+import { endedServer, lastMessage, makeItems } from "./codexItems.ts"
 import type * as Protocol from "./codexProtocol.ts"
 
 /** @internal */
@@ -55,6 +56,8 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
   const approvals = new Map<string, () => void>()
   /** What came before the response, which says whose it is. */
   let held: Array<{ readonly turnId: string; readonly isStart: boolean; readonly tell: () => void }> = []
+  /** The MCP servers that were found to have ended. */
+  const endedServers = new Set<string>()
   let isGuessing = false
   let toolCalls = 0
   let id: string | undefined
@@ -125,6 +128,14 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
   const warn = (message: string, details?: string | null) =>
     push({ _tag: "Warning", message, ...(details == null ? {} : { details }) })
 
+  /** Codex does not say that an MCP server has ended, nor start it again: each call fails. */
+  const warnOfEnded = (item: Item) => {
+    const server = endedServer(item)
+    if (server === undefined || endedServers.has(server)) return
+    endedServers.add(server)
+    warn(`the MCP server ${server} has ended: its tools fail until codex is told to start it again (reloadMcpServers)`)
+  }
+
   const known = ({ method, params }: Protocol.Known) => {
     switch (method) {
       case "turn/started":
@@ -136,7 +147,8 @@ export const makeCodexTurn = (onEnd: () => void): CodexTurn => {
       case "item/started":
         return items.start(params.item)
       case "item/completed":
-        return items.complete(params.item)
+        items.complete(params.item)
+        return warnOfEnded(params.item)
       case "item/agentMessage/delta":
         return items.text(params.itemId, params.delta)
       case "item/plan/delta":
