@@ -128,6 +128,7 @@ describe("an interruption", () => {
       answers["turn/interrupt"] = ({ id }, { say }) =>
         say(turnCompleted(), { id, error: { code: -32600, message: "no active turn to interrupt" } })
       yield* thread.interrupt
+      yield* Fiber.join(turn.fiber)
       assert.strictEqual(Script.endOf(turn).status, "completed")
     }))
 

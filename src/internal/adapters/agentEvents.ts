@@ -111,7 +111,8 @@ export const makeAgentEvents = (): AgentEvents => {
     }
     if (ended) return Cause.done()
     more.closeUnsafe()
-    return Effect.andThen(more.await, take)
+    // a turn later: what comes at once is taken at once, and not in the midst of what brings it
+    return more.await.pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(take))
   })
 
   const below = (count: number): Effect.Effect<void> =>
